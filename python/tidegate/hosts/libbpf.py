@@ -47,6 +47,7 @@ _FUNCTIONS: dict[str, tuple[object, list[object]]] = {
     "bpf_program__set_expected_attach_type": (_INT, [_POINTER, _INT]),
     "bpf_link__fd": (_INT, [_POINTER]),
     "bpf_link_create": (_INT, [_INT, _INT, _INT, _POINTER]),
+    "bpf_link_detach": (_INT, [_INT]),
     "bpf_iter_create": (_INT, [_INT]),
     "bpf_map_update_elem": (_INT, [_INT, _TEXT, _TEXT, ctypes.c_uint64]),
     "bpf_map_lookup_elem": (_INT, [_INT, _TEXT, _POINTER]),
@@ -123,6 +124,13 @@ def link(program: int, to: int, attach_type: int) -> int:
     if descriptor < 0:
         raise OSError(-descriptor, os.strerror(-descriptor))
     return descriptor
+
+
+def unlink(descriptor: int) -> None:
+    """Detach what `link` has attached, whoever else holds the link, and close it."""
+    # Where the interface or cgroup is gone, it is detached already.
+    _library().calls.bpf_link_detach(descriptor)
+    os.close(descriptor)
 
 
 def file_system(descriptor: int) -> int:

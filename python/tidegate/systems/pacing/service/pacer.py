@@ -182,7 +182,7 @@ class Pacer:
                 if name not in cgroups:
                     cgroups[name] = self._cgroup(name)
                     if cgroups[name] != self._cgroups.get(name):
-                        undo.callback(os.close, cgroups[name].link)
+                        undo.callback(libbpf.unlink, cgroups[name].link)
             for name in settings.interfaces:
                 if self._attach(name):
                     undo.callback(self._detach, name)
@@ -203,7 +203,7 @@ class Pacer:
         before, self._cgroups = self._cgroups, cgroups
         self._write()
         for link in {one.link for one in before.values()} - {one.link for one in cgroups.values()}:
-            os.close(link)
+            libbpf.unlink(link)
 
     def _write(self, *, lift: bool = False) -> None:
         """Tell the programs their settings."""
@@ -277,13 +277,13 @@ class Pacer:
         for side in ("out", "in"):
             link = self._attached.pop(f"{name} {side}", None)
             if link is not None:
-                os.close(link)
+                libbpf.unlink(link)
 
     def _detach_all(self) -> None:
         for name in list(self._interfaces):
             self._detach(name)
         while self._cgroups:
-            os.close(self._cgroups.popitem()[1].link)
+            libbpf.unlink(self._cgroups.popitem()[1].link)
 
     def lost_interfaces(self) -> list[str]:
         """Interfaces that are gone, or others than before; those that have come back are attached again."""
