@@ -12,6 +12,7 @@ import pytest
 from live import needs_agents
 from namespaces import Place, ip, needs_root, place, within
 from paced_hosts import cgroup2
+from switches import wait_for
 from tidegate.hosts import libbpf
 from tidegate.systems.pacing.service.pacer import Pacer
 from tidegate.systems.pacing.service.settings import Settings
@@ -142,3 +143,19 @@ def test_settings_that_are_refused_change_nothing(
     assert len(links()) == len(before) + 3
     assert rig.use(pacer, interfaces=("e0",), cgroups=(second, second)) == ""
     assert standing() == at(cgroups[1])
+
+
+@needs_root
+@needs_agents
+def test_a_cgroup_that_is_made_again_is_attached_to(rig: Rig, cgroups: list[Path]) -> None:
+    pacer = rig.pacer(interfaces=("e0",), cgroups=tuple(map(str, cgroups)))
+    first = cgroups[0]
+    before = at(first)
+    first.rmdir()
+    assert pacer.lost_cgroups() == [str(first)]
+    # The kernel lets go of it behind our backs.
+    wait_for(lambda: standing() == at(cgroups[1]))
+    first.mkdir()
+    assert at(first) != before
+    assert pacer.lost_cgroups() == []
+    assert standing() == at(*cgroups)

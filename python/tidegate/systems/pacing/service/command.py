@@ -191,8 +191,9 @@ def status(as_json: Json = False) -> None:
         ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in told.items())
         or "nothing counted yet"
     )
-    for name in said["lost_interfaces"]:
-        print(f"interface {name} is gone")
+    for kind in ("interface", "cgroup"):
+        for name in said[f"lost_{kind}s"]:
+            print(f"{kind} {name} is gone")
 
 
 @agent.command()

@@ -301,12 +301,24 @@ class Pacer:
                     lost.append(name)
         return lost
 
+    def lost_cgroups(self) -> list[str]:
+        """Cgroups that are gone; those that were made again are attached to."""
+        found, lost = dict(self._cgroups), []
+        for name in self._settings.cgroups:
+            try:
+                found[name] = self._cgroup(name)
+            except (TidegateError, OSError):
+                lost.append(name)
+        if found != self._cgroups:
+            self._stand_at(found)
+        return lost
+
     def _cgroup(self, name: str) -> Cgroup:
         """A cgroup, with the program attached to it."""
         with _cgroup_folder(name) as folder:
             number = os.fstat(folder).st_ino
             known = self._cgroups.get(name)
-            if known is not None:
+            if known is not None and known.number == number:
                 return known
             try:
                 link = libbpf.link(self._loaded.program("sockets"), folder, libbpf.BPF_CGROUP_SOCK_OPS)

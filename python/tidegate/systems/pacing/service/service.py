@@ -11,7 +11,7 @@ import socket
 import struct
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import Any
 
@@ -56,6 +56,10 @@ WHY = {
     "asking": "no switch has answered",
     "paced": "link {link} gives it the least",
     "silent": "its switches have stopped answering",
+}
+GONE = {
+    "interface": "its flows are not told any more",
+    "cgroup": "its flows are paced again when it is there",
 }
 log = logging.getLogger("tidegate.agent")
 
@@ -155,7 +159,7 @@ class Service:
         self._seen: Counter[str] = Counter()
         self._looked = 0.0
         self._noted = 0.0
-        self._lost: list[str] = []
+        self._lost: dict[str, list[str]] = {"interface": [], "cgroup": []}
         self._began = time.time()
 
     def run(self) -> None:
@@ -260,14 +264,8 @@ class Service:
         if now - self._looked < LOOK_S:
             return
         self._looked = now
-        lost = pacer.lost_interfaces()
-        for name in lost:
-            if name not in self._lost:
-                log.error("interface %s is gone; its flows are not told any more", name)
-        for name in self._lost:
-            if name not in lost:
-                log.info("interface %s is back", name)
-        self._lost = lost
+        self._note_lost("interface", pacer.lost_interfaces(), self._settings.interfaces)
+        self._note_lost("cgroup", pacer.lost_cgroups(), self._settings.cgroups)
         if now - self._noted < NOTED_S:
             return
         self._noted = now
@@ -276,6 +274,15 @@ class Service:
             if counts[name] > self._seen[name]:
                 log.warning("%s: %d more", COUNTERS_HELP[name], counts[name] - self._seen[name])
         self._seen = counts
+
+    def _note_lost(self, kind: str, lost: list[str], chosen: Collection[str]) -> None:
+        for name in lost:
+            if name not in self._lost[kind]:
+                log.error("%s %s is gone; %s", kind, name, GONE[kind])
+        for name in self._lost[kind]:
+            if name in chosen and name not in lost:
+                log.info("%s %s is back", kind, name)
+        self._lost[kind] = lost
 
     def _answer(self, here: socket.socket) -> None:
         """Give the status to who asks, if it is the same user or root."""
@@ -294,7 +301,8 @@ class Service:
             "pid": os.getpid(),
             "running_s": round(time.time() - self._began, 1),
             "interfaces": list(self._settings.interfaces),
-            "lost_interfaces": self._lost,
+            "lost_interfaces": self._lost["interface"],
+            "lost_cgroups": self._lost["cgroup"],
             "keyed": self._settings.keys is not None,
             "flows": flows,
             "counts": self._pacer.counts(),
