@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from live import needs_agents
 from namespaces import Place, ip, needs_root, place, within
-from paced_hosts import cgroup2
+from paced_hosts import GIVEN, cgroup2, net, paced_at, unlimited
 from switches import wait_for
 from tidegate.hosts import libbpf
-from tidegate.systems.pacing.service.pacer import Pacer
+from tidegate.systems.pacing.service.pacer import _KEY, Pacer
 from tidegate.systems.pacing.service.settings import Settings
 
 Links = list[tuple[str, ...]]
@@ -100,6 +102,18 @@ def cgroups() -> Iterator[list[Path]]:
                 folder.rmdir()
 
 
+@contextmanager
+def inside(folder: Path) -> Iterator[None]:
+    """This process is in a cgroup."""
+    mine = Path("/proc/self/cgroup").read_text().splitlines()
+    home = next(line[3:] for line in mine if line.startswith("0::")).lstrip("/")
+    (folder / "cgroup.procs").write_text(str(os.getpid()))
+    try:
+        yield
+    finally:
+        (folder.parent / home / "cgroup.procs").write_text(str(os.getpid()))
+
+
 def at(*folders: Path) -> Links:
     return sorted(("cgroup", str(folder.stat().st_ino)) for folder in folders)
 
@@ -159,3 +173,52 @@ def test_a_cgroup_that_is_made_again_is_attached_to(rig: Rig, cgroups: list[Path
     assert at(first) != before
     assert pacer.lost_cgroups() == []
     assert standing() == at(*cgroups)
+
+
+@needs_root
+@needs_agents
+def test_flows_of_a_cgroup_that_is_chosen_no_more_are_let_go(cgroups: list[Path]) -> None:
+    first, second = map(str, cgroups)
+    with net() as made:
+        here = f"/run/netns/{made.at.hosts[0].netns}"
+        settings = Settings(interfaces=("e0",), cgroups=(first, second), lend=False)
+        pacer = within(here, lambda: Pacer(settings))
+        made.stack.callback(pacer.close)
+        made.server()
+        flows = []
+        for folder in cgroups:
+            with inside(folder):
+                flows.append(made.connect())
+        assert paced_at(flows[1], GIVEN / 2)()
+        ended = dict(pacer._flows.items(_KEY.size)).popitem()[1]
+        # One whose end nobody has heard of.
+        pacer._flows[_KEY.pack(bytes(16), bytes(16), 1, 1)] = ended
+        assert len(list(pacer.flows())) == 3
+        within(here, lambda: pacer.use(replace(settings, cgroups=(second,))))
+        assert unlimited(flows[0])()
+        (left,) = pacer.flows()
+        assert left.local[1] == flows[1].getsockname()[1]
+        within(here, pacer.visit)
+        assert unlimited(flows[0])()
+        assert not unlimited(flows[1])()
+        assert len(list(pacer.flows())) == 1
+
+
+@needs_root
+@needs_agents
+def test_the_classes_of_flows_that_are_let_go_are_free(cgroups: list[Path]) -> None:
+    first, second = map(str, cgroups)
+    with net() as made:
+        here = f"/run/netns/{made.at.hosts[0].netns}"
+        settings = Settings(interfaces=("e0",), cgroups=(first, second), pace_by="htb")
+        pacer = within(here, lambda: Pacer(settings))
+        made.stack.callback(pacer.close)
+        made.server()
+        with inside(cgroups[0]):
+            own = made.connect()
+        wait_for(lambda: own.getsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY) == 0x7467_0001)
+        within(here, lambda: pacer.use(replace(settings, cgroups=(second,))))
+        assert own.getsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY) == 0
+        # The map has room for all classes and no more: one more is refused if all are there.
+        with pytest.raises(OSError, match="too long"):
+            pacer._loaded.map("free_classes", 4).push(bytes(4))

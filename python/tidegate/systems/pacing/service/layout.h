@@ -64,7 +64,10 @@ struct settings {
 	/* Takes flows that exist; tells switches what applications leave; lifts all limits that were set here. */
 	u8 adopt, lends, lift;
 	/* Flows are limited by classes of HTB, which user space gives their rates. */
-	u8 classes, unused[6];
+	u8 classes;
+	/* `visit` looks which flows stay: those in a chosen cgroup, which have this number then. */
+	u8 sorts, unused;
+	u32 sorting;
 };
 
 struct key {
@@ -115,7 +118,9 @@ struct flow {
 	/* What the application takes, in kbit/s of frames, if that is clearly less than what links give; 0: all. */
 	u32 limit;
 	/* Of HTB; 0: none. */
-	u32 class, unused2;
+	u32 class;
+	/* Of the last time that flows were sorted, or when it began. */
+	u32 sorting;
 	/* Nanoseconds of the monotonic clock. `asked`: the last question; `asking`: the first that had no answer. */
 	u64 opened, heard, asked, asking, second;
 	/* When it was measured last, and the bytes that had been acknowledged then. */

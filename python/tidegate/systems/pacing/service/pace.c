@@ -90,6 +90,7 @@ static __attribute__((noinline)) struct flow *begin(const struct settings *s, co
 	fresh.direction = direction;
 	fresh.state = ASKING;
 	fresh.opened = bpf_ktime_get_ns();
+	fresh.sorting = s->sorting;
 	/* Without one it is not limited. */
 	if (s->classes && bpf_map_pop_elem(&free_classes, &fresh.class)) {
 		fresh.class = 0;
@@ -460,6 +461,19 @@ ALWAYS_INLINE struct flow *adopted(struct tcp_sock *tp, const struct settings *s
 	return f;
 }
 
+/* Take off a limit that was set here. */
+ALWAYS_INLINE void unlimit(struct tcp_sock *tp)
+{
+	unsigned long limit = ((struct sock *)tp)->sk_max_pacing_rate;
+	u32 none = UNLIMITED;
+
+	if (limit < UNLIMITED && (limit & MARK_BITS) == MARK)
+		bpf_setsockopt(tp, SOL_SOCKET, SO_MAX_PACING_RATE, &none, sizeof(none));
+	none = 0;
+	if (((struct sock *)tp)->sk_priority >> 16 == MAJOR)
+		bpf_setsockopt(tp, SOL_SOCKET, SO_PRIORITY, &none, sizeof(none));
+}
+
 /* What an application takes of what the links give. What it leaves is for others; gives whether switches are to be told. */
 ALWAYS_INLINE int measure(struct flow *f, const struct settings *s, struct tcp_sock *tp, u64 now)
 {
@@ -572,17 +586,21 @@ SECTION("iter/tcp") int visit(struct bpf_iter__tcp *ctx)
 	if (!tp)
 		return 0;
 	if (s->lift) {
-		unsigned long limit = ((struct sock *)tp)->sk_max_pacing_rate;
-		u32 none = UNLIMITED;
-
-		if (limit < UNLIMITED && (limit & MARK_BITS) == MARK)
-			bpf_setsockopt(tp, SOL_SOCKET, SO_MAX_PACING_RATE, &none, sizeof(none));
-		none = 0;
-		if (((struct sock *)tp)->sk_priority >> 16 == MAJOR)
-			bpf_setsockopt(tp, SOL_SOCKET, SO_PRIORITY, &none, sizeof(none));
+		unlimit(tp);
 		return 0;
 	}
 	f = bpf_map_lookup_elem(&flows, &key);
+	if (s->sorts) {
+		if (!f)
+			return 0;
+		if (in_cgroup((struct sock *)tp, s)) {
+			f->sorting = s->sorting;
+			return 0;
+		}
+		unlimit(tp);
+		end(&key);
+		return 0;
+	}
 	if (!f && s->adopt && common->skc_state == TCP_ESTABLISHED)
 		f = adopted(tp, s, &key);
 	if (!f || !f->established)

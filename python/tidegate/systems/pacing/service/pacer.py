@@ -70,7 +70,7 @@ COUNTERS_HELP = {
 }
 ASKING, PACED, SILENT = 1, 2, 3
 STATES = {ASKING: "asking", PACED: "paced", SILENT: "silent"}
-_SETTINGS = struct.Struct(f"=Q2Q2Q{MOST_CGROUPS}QIIIIII10B6x")
+_SETTINGS = struct.Struct(f"=Q2Q2Q{MOST_CGROUPS}QIIIIII11BxI")
 _KEY = struct.Struct("=16s16sHH")
 _SHARE = struct.Struct("=II8BQQ")
 _FLOW = struct.Struct("=7I8B5I8Q")
@@ -140,6 +140,7 @@ class Pacer:
         self._ports: set[bytes] = set()
         self._peers: set[bytes] = set()
         self._cgroups: dict[str, Cgroup] = {}
+        self._sorting = 0
         for name in settings.interfaces:
             self._interface(name)
             self._demand_ethernet(name)
@@ -169,7 +170,7 @@ class Pacer:
         return self._ring.descriptor
 
     def use(self, settings: Settings) -> None:
-        """Work with these settings from now on. Flows that are chosen no more stay until they end.
+        """Work with these settings from now on. Flows that are chosen no more stay until they end, but for those of other cgroups.
 
         Raises `TidegateError` where that is not possible; all is as before then.
         """
@@ -202,10 +203,28 @@ class Pacer:
         """Hear of the flows of these cgroups, and no more of those of others."""
         before, self._cgroups = self._cgroups, cgroups
         self._write()
-        for link in {one.link for one in before.values()} - {one.link for one in cgroups.values()}:
+        left = {one.link for one in before.values()} - {one.link for one in cgroups.values()}
+        for link in left:
             libbpf.unlink(link)
+        if left:
+            self._sort()
 
-    def _write(self, *, lift: bool = False) -> None:
+    def _sort(self) -> None:
+        """Lift the limits of flows outside the cgroups, and forget these flows: nobody hears of their ends any more."""
+        self._sorting += 1
+        self._write(sort=True)
+        self._loaded.iterate(self._iterator)
+        self._write()
+        # Those that have ended meanwhile have no sockets.
+        for key, value in list(self._flows.items(_KEY.size)):
+            class_number, sorting = _FLOW.unpack(value[: _FLOW.size])[18:20]
+            if sorting != self._sorting:
+                with suppress(KeyError):
+                    del self._flows[key]
+                    if class_number:
+                        self._loaded.map("free_classes", _NUMBER.size).push(_NUMBER.pack(class_number))
+
+    def _write(self, *, lift: bool = False, sort: bool = False) -> None:
         """Tell the programs their settings."""
         settings, keys = self._settings, self._settings.keys
         low, high = _own_ports()
@@ -232,6 +251,8 @@ class Pacer:
             settings.lend,
             lift,
             settings.pace_by == "htb",
+            sort,
+            self._sorting,
         )
 
     def _interface(self, name: str) -> int:
@@ -444,8 +465,10 @@ def lift_left() -> None:
     with ExitStack() as stack:
         loaded = _load(stack, 1)
         iterator = loaded.link("visit", 0, libbpf.BPF_TRACE_ITER)
-        numbers = [0] * (len(_SETTINGS.unpack(bytes(_SETTINGS.size))) - 1)
-        loaded.map("settings", _SETTINGS.size)[FIRST] = _SETTINGS.pack(*numbers[:-1], True, False)
+        numbers = list(_SETTINGS.unpack(bytes(_SETTINGS.size)))
+        # Before what flows are limited by, and the two of sorting.
+        numbers[-4] = True
+        loaded.map("settings", _SETTINGS.size)[FIRST] = _SETTINGS.pack(*numbers)
         loaded.iterate(iterator)
 
 
