@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -16,7 +17,7 @@ from namespaces import Place, ip, needs_root, place, within
 from paced_hosts import GIVEN, cgroup2, net, paced_at, unlimited
 from switches import wait_for
 from tidegate.hosts import libbpf
-from tidegate.systems.pacing.service.pacer import _KEY, Pacer
+from tidegate.systems.pacing.service.pacer import _KEY, PACKETS, Pacer
 from tidegate.systems.pacing.service.settings import Settings
 
 Links = list[tuple[str, ...]]
@@ -100,6 +101,37 @@ def cgroups() -> Iterator[list[Path]]:
         for folder in made:
             if folder.exists():
                 folder.rmdir()
+
+
+@needs_root
+@needs_agents
+def test_more_flows_ask_at_once_than_the_kernel_has_room_for(rig: Rig) -> None:
+    """It gives 32 KiB at a time, which are 630 packets."""
+    count = 1400
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 2 * count + 500)), hard))
+    netns = rig.at.hosts[0].netns
+    ip("-n", netns, "link", "set", "lo", "up")
+
+    def connect() -> list[socket.socket]:
+        ends = []
+        with socket.create_server(("127.0.0.1", 0), backlog=count) as server:
+            for _ in range(count):
+                ends += [socket.create_connection(server.getsockname()), server.accept()[0]]
+        return ends
+
+    ends = within(f"/run/netns/{netns}", connect)
+    try:
+        pacer = rig.pacer(interfaces=("lo",))
+        packets = within(f"/run/netns/{netns}", lambda: pacer._loaded.iterate(pacer._iterator))
+        assert pacer.counts()["adopted"] == count
+        # Each asks, and once.
+        assert len(packets) == count * PACKETS[4][0]
+        assert pacer.counts()["updates"] == count
+    finally:
+        for end in ends:
+            end.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @contextmanager

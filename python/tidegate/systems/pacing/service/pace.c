@@ -525,21 +525,15 @@ static __attribute__((noinline)) int ask(void *seq, const struct settings *s, st
 	u64 now = bpf_ktime_get_ns();
 	u32 kbps;
 	u8 link;
+	long full;
 
+	/* What changes from here on is told by another one. */
 	f->updates = 0;
-	f->asked = now;
-	f->questions += f->questions < 15;
-	f->sent = tp->snd_nxt;
-	if (!f->asking)
-		f->asking = now;
 	bpf_spin_lock(&f->lock);
 	kbps = f->kbps;
 	link = f->kbps ? f->link : 0;
 	f->told_kbps = kbps;
 	f->told_link = link;
-	for (int at = 0; at < LINKS; at++)
-		if (!f->shares[at].asked)
-			f->shares[at].asked = now;
 	bpf_spin_unlock(&f->lock);
 	if (f->limit && f->limit < kbps) {
 		kbps = f->limit;
@@ -549,12 +543,27 @@ static __attribute__((noinline)) int ask(void *seq, const struct settings *s, st
 	if (is_ipv4(key->remote)) {
 		out.four.option = option;
 		write_ack(&out.four, key, tp);
-		bpf_seq_write(seq, &out.four, sizeof(out.four));
+		full = bpf_seq_write(seq, &out.four, sizeof(out.four));
 	} else {
 		out.six.hop.option = option;
 		write_ack6(&out.six, key, tp);
-		bpf_seq_write(seq, &out.six, sizeof(out.six));
+		full = bpf_seq_write(seq, &out.six, sizeof(out.six));
 	}
+	if (full) {
+		/* The kernel shows this socket again, with an empty buffer. */
+		f->updates = 1;
+		return 0;
+	}
+	f->asked = now;
+	f->questions += f->questions < 15;
+	f->sent = tp->snd_nxt;
+	if (!f->asking)
+		f->asking = now;
+	bpf_spin_lock(&f->lock);
+	for (int at = 0; at < LINKS; at++)
+		if (!f->shares[at].asked)
+			f->shares[at].asked = now;
+	bpf_spin_unlock(&f->lock);
 	count(C_UPDATES);
 	return 0;
 }
