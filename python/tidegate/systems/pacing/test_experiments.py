@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 from tidegate import TidegateError
@@ -17,6 +19,8 @@ from tidegate.systems.pacing.claims import CLAIMS
 from tidegate.systems.pacing.controller import ManagedLink, PacingController
 from tidegate.systems.pacing.experiments.dmz import buffer_needed, fair_after_s
 from tidegate.systems.pacing.experiments.join import in_force_ms
+from tidegate.systems.pacing.experiments.overhead import APART_S, FIRST_S, JOINS, fair_mbps
+from tidegate.systems.pacing.experiments.overhead import _row as overhead_row
 from tidegate.systems.pacing.experiments.star import Star
 from tidegate.systems.pacing.format import Keys
 from tidegate.systems.pacing.max_min import Demand, max_min
@@ -262,6 +266,25 @@ def test_a_rate_is_in_force_when_all_have_it(
     agents = [told((1.0, 0, 20.0), (2.01, 0, 10.0)), told(*others)]
     found = in_force_ms(agents, {0: 10.0, 1: 10.0}, 2.0, 4.0)
     assert found == (None if late_ms is None else pytest.approx(late_ms))
+
+
+def test_the_overhead_s_time_ends_with_the_rate_that_stays() -> None:
+    """A rate that is set first and replaced by another is not the one that follows from the join."""
+    changes, opened = [], {}
+    for join in range(JOINS):
+        begin, fair = FIRST_S + join * APART_S, fair_mbps(4 + join + 1)
+        opened[4 + join] = begin
+        for flow in range(4 + join + 1):
+            changes += [(begin + 0.01, flow, 0.98 * fair), (begin + 0.03, flow, fair)]
+    joining = told()
+    joining.opened = opened
+    notes = pl.DataFrame({"quantity": ["notices"], "time_s": [0.0], "value": [0.0]})
+    row = overhead_row("host", 4, [told(*changes), joining], SimpleNamespace(notes=notes))  # type: ignore[arg-type]
+    assert row["in_force_ms"] == pytest.approx(30.0)
+    # One that is never told.
+    last = [change for change in changes if change[1] != 2]
+    row = overhead_row("host", 4, [told(*last), joining], SimpleNamespace(notes=notes))  # type: ignore[arg-type]
+    assert row["in_force_ms"] is None
 
 
 def verdicts(name: str, rows: list[dict[str, Any]], *given: Any) -> dict[str, tuple[bool, str]]:

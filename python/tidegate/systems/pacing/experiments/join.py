@@ -209,19 +209,20 @@ def in_force_ms(
 
     A flow that was near it before and stays so has it at once.
     """
-    changes = [change for agent in agents for change in agent.changes if change[0] < until]
-    times = []
-    for flow, fair in fair_mbps.items():
-        since = None
-        for time, number, rate in changes:
-            if number == flow and abs(rate / 1e6 - fair) > near * fair:
-                since = None
-            elif number == flow and since is None:
-                since = time
-        if since is None:
-            return None
-        times.append(max(since, begin))
-    return 1e3 * (max(times) - begin)
+    since: dict[int, float | None] = dict.fromkeys(fair_mbps)
+    for agent in agents:
+        for time, flow, rate in agent.changes:
+            fair = fair_mbps.get(flow)
+            if fair is None or time >= until:
+                continue
+            if abs(rate / 1e6 - fair) > near * fair:
+                since[flow] = None
+            elif since[flow] is None:
+                since[flow] = time
+    times = [time for time in since.values() if time is not None]
+    if len(times) < len(since):
+        return None
+    return 1e3 * (max(begin, *times) - begin)
 
 
 def _told_ms(

@@ -1,4 +1,4 @@
-"""What it costs to tell all hosts of a change: notices, their bytes, and the time until the last flow has another rate.
+"""What it costs to tell all hosts of a change: notices, their bytes, and the time until all flows have the rate that follows from it.
 
 The paper says that its packets are little overhead. How much they are depends on the flows of a link and on how often one joins.
 """
@@ -20,6 +20,10 @@ from tidegate.plots import all_rows, log_scale
 from tidegate.results import Result
 from tidegate.systems.pacing.agent import PacingAgent
 from tidegate.systems.pacing.claims import judged
+from tidegate.systems.pacing.controller import ManagedLink
+from tidegate.systems.pacing.experiments.join import PAYLOAD, in_force_ms
+from tidegate.systems.pacing.format import number as unpacked
+from tidegate.systems.pacing.format import packed
 from tidegate.systems.pacing.setup import paced, pacing
 
 HOSTS = 10
@@ -34,6 +38,8 @@ NOTICE_BYTES = 66
 """Of a notice's frame, and of its answer's."""
 CHANGES_PER_S = 10.0
 """Of which the part of the link is said."""
+NEAR = 1e-4
+"""How far off a rate may be: less than the step between two numbers of the option."""
 OUT = 0
 
 
@@ -87,26 +93,22 @@ def _network(by: str, flows: int) -> tuple[Network, list[PacingAgent]]:
     return network, agents
 
 
+def fair_mbps(flows: int) -> float:
+    """A flow's payload where so many share the link, as the option's rounded numbers tell it."""
+    rate = unpacked(packed(ManagedLink(f"{RATE_GBPS} Gbit/s", 1).kbps()))
+    return rate / 1e3 / unpacked(packed(flows, up=True)) * PAYLOAD
+
+
 def _row(by: str, flows: int, agents: list[PacingAgent], result: Result) -> Row:
     notes = result.notes.filter(pl.col("quantity") == "notices").sort("time_s")
     times, notices = notes["time_s"].to_numpy(), notes["value"].to_numpy()
     edges = FIRST_S + APART_S * np.arange(JOINS + 1)
     told = np.interp(edges, times, notices)
-    opened = sorted(agents[-1].opened.values())
-    changes = pl.DataFrame(
-        [change for agent in agents[:-1] for change in agent.changes],
-        schema={"at_s": pl.Float64, "flow": pl.Int64, "bps": pl.Float64},
-        orient="row",
-    )
     late = []
-    for begin in opened:
-        first = (
-            changes.filter(pl.col("at_s").is_between(begin, begin + APART_S))
-            .group_by("flow")
-            .agg(pl.min("at_s"))
-        )
-        if len(first) == flows:
-            late.append(float(first["at_s"].max()) - begin)  # type: ignore[arg-type]
+    for number, begin in enumerate(sorted(agents[-1].opened.values())):
+        members = flows + number + 1
+        fair = dict.fromkeys(range(members), fair_mbps(members))
+        late.append(in_force_ms(agents, fair, begin, begin + APART_S, NEAR))
     per_change = float(told[-1] - told[0]) / JOINS
     size = per_change * 2 * NOTICE_BYTES
     return {
@@ -116,7 +118,7 @@ def _row(by: str, flows: int, agents: list[PacingAgent], result: Result) -> Row:
         "notices_per_change": per_change,
         "bytes_per_change": size,
         "of_link": size * 8 * CHANGES_PER_S / (RATE_GBPS * 1e9),
-        "in_force_ms": 1e3 * float(np.median(late)) if len(late) == JOINS else None,
+        "in_force_ms": None if None in late else float(np.median(late)),  # type: ignore[arg-type]
     }
 
 
