@@ -26,6 +26,8 @@ AS_MUCH = 0.25
 """Of regular TCP's variation and unfairness, either way; a bound of ours."""
 BUFFER = 32
 """Packets; of the runs that claims are judged by."""
+CONTROL = "cubic"
+"""Of these runs; the paper does not name its TCP, and this is Linux's."""
 
 SUMS = {
     "tcp": (33.62, 67.27, 88.83, 91.86),
@@ -52,10 +54,13 @@ def _rows(rows: list[Row], scheme: str, period: int, setting: str = "wan") -> li
     chosen = [
         row
         for row in rows
-        if (row["scheme"], row["period"], row["setting"], row["buffer_packets"])
-        == (scheme, period, setting, BUFFER)
+        if (row["scheme"], row["period"], row["setting"], row["buffer_packets"], row["control"])
+        == (scheme, period, setting, BUFFER, CONTROL)
     ]
-    need(chosen, f"the run has no {scheme} in period {period} of {setting} with a buffer of {BUFFER} packets")
+    need(
+        chosen,
+        f"the run has no {scheme} of {CONTROL} in period {period} of {setting} with a buffer of {BUFFER} packets",
+    )
     return chosen
 
 

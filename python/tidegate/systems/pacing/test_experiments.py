@@ -12,8 +12,10 @@ import polars as pl
 import pytest
 
 from tidegate import TidegateError
+from tidegate.experiments import find
 from tidegate.experiments import run as run_experiment
 from tidegate.network import Network
+from tidegate.papers import Missing
 from tidegate.systems.pacing.agent import PacingAgent
 from tidegate.systems.pacing.claims import CLAIMS
 from tidegate.systems.pacing.controller import ManagedLink, PacingController
@@ -285,6 +287,26 @@ def test_the_overhead_s_time_ends_with_the_rate_that_stays() -> None:
     last = [change for change in changes if change[1] != 2]
     row = overhead_row("host", 4, [told(*last), joining], SimpleNamespace(notes=notes))  # type: ignore[arg-type]
     assert row["in_force_ms"] is None
+
+
+def test_controls_are_compared_and_bbr_is_one_of_its_own() -> None:
+    given = {"controls": ("cubic", "reno"), "schemes": ("tcp", "bbr"), "settings": ("lan",)}
+    cases = find("pacing.join").plan(**given).cases
+    assert [case.name for case in cases] == ["lan-tcp-cubic-32", "lan-bbr-bbr-32", "lan-tcp-reno-32"]
+
+
+def test_the_paper_is_judged_by_its_control_alone() -> None:
+    def joined(scheme: str, period: int, control: str, mbps: float) -> dict[str, Any]:
+        where = {"scheme": scheme, "setting": "wan", "buffer_packets": 32, "period": period}
+        return {**where, "control": control, "goodput_mbps": mbps, "receive_buffer_kib": 32 * 1024}
+
+    judge = next(claim.judge for claim in CLAIMS if claim.id == "A2")
+    assert judge is not None
+    own = [joined(s, p, "cubic", mbps) for s, mbps in (("tcp", 90.0), ("fq", 95.0)) for p in (1, 2, 3, 4)]
+    reno = [joined("tcp", p, "reno", 1000.0) for p in (1, 2, 3, 4)]
+    assert judge(own + 3 * reno, {}).found
+    with pytest.raises(Missing, match="no fq of cubic in period 1"):
+        judge([{**row, "control": "reno"} for row in own], {})
 
 
 def verdicts(name: str, rows: list[dict[str, Any]], *given: Any) -> dict[str, tuple[bool, str]]:

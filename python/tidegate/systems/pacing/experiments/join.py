@@ -51,6 +51,8 @@ SCHEMES = {
     "htb": "paced (HTB)",
 }
 """`fq`: the paper's scheme; a socket is paced by its own TCP, as where Linux has no FQ."""
+BBR = ("bbr", "bbr3")
+"""Those that are congestion controls themselves."""
 SIMULATED = tuple(name for name in SCHEMES if name != "htb")
 """Hosts of the simulator have no HTB."""
 
@@ -106,7 +108,7 @@ def _network(
         network.tcp(
             host,
             server,
-            congestion_control=scheme if scheme in ("bbr", "bbr3") else control,
+            congestion_control=scheme if scheme in BBR else control,
             start=round((FIRST_START_S + number * period_s) * 1e12),
             receive_buffer_max=f"{receive_kib} KiB",
             # RCP's hosts space single packets.
@@ -282,6 +284,8 @@ def join(
         setting = SETTINGS[name]
         for control in controls:
             for scheme in schemes:
+                if scheme in BBR and control != controls[0]:
+                    continue
                 for buffer_packets, receive_kib in _sizes(
                     name, scheme, {*buffers, main_buffer}, main_buffer, receive_buffers_kib
                 ):
@@ -289,7 +293,7 @@ def join(
                     about: Row = {
                         "setting": name,
                         "scheme": scheme,
-                        "control": scheme if scheme in ("bbr", "bbr3") else control,
+                        "control": scheme if scheme in BBR else control,
                         "buffer_packets": buffer_packets,
                         "receive_buffer_kib": receive_kib,
                     }
@@ -414,13 +418,15 @@ def _draw(main_buffer: int, period_s: float, runs: list[Run]) -> Figure:
     ]
     settings = list(dict.fromkeys(str(row["setting"]) for _, row in first))
     columns = max(sum(row["setting"] == name for _, row in first) for name in settings)
+    controls = list(dict.fromkeys(row["control"] for _, row in about if row["scheme"] not in BBR))
+    several = len(controls) > 1
     figure = Figure(figsize=(3.4 * columns, 3.2 * (len(settings) + 1)), layout="constrained")
     grid = figure.add_gridspec(len(settings) + 1, columns)
     for line, name in enumerate(settings):
         shown = [(run, row) for run, row in first if row["setting"] == name]
         for column, (run, row) in enumerate(shown):
             panel = figure.add_subplot(grid[line, column])
-            _draw_time(panel, run, SCHEMES[row["scheme"]], SETTINGS[name], period_s)
+            _draw_time(panel, run, _text(row, several), SETTINGS[name], period_s)
             if column == 0:
                 panel.set_ylabel("goodput (Mbit/s)")
                 panel.legend(fontsize="x-small", loc="lower left")
@@ -428,9 +434,9 @@ def _draw(main_buffer: int, period_s: float, runs: list[Run]) -> Figure:
     below = grid[len(settings), :].subgridspec(1, 3 if len(windows) > 1 else 2)
     over_buffers = [row for row in rows if row["receive_buffer_kib"] in usual]
     for column, period in enumerate((1, FLOWS)):
-        _draw_buffers(figure.add_subplot(below[column]), over_buffers, period)
+        _draw_buffers(figure.add_subplot(below[column]), over_buffers, period, several)
     if len(windows) > 1:
-        own = [row for row in rows if row["buffer_packets"] == main_buffer]
+        own = [row for row in rows if row["buffer_packets"] == main_buffer and row["control"] == controls[0]]
         _draw_receive_buffers(figure.add_subplot(below[2]), own)
     return figure
 
@@ -454,16 +460,21 @@ def _draw_time(panel: Axes, run: Run, scheme: str, setting: Setting, period_s: f
     panel.grid(alpha=0.3)
 
 
-def _draw_buffers(panel: Axes, rows: list[Row], period: int) -> None:
+def _text(row: Row, several: bool) -> str:
+    """A scheme, with its control where there are several."""
+    scheme = SCHEMES[row["scheme"]]
+    return f"{scheme}, {row['control']}" if several and row["scheme"] not in BBR else scheme
+
+
+def _draw_buffers(panel: Axes, rows: list[Row], period: int, several: bool) -> None:
     """Part of the limit in a period, at the longer round trip."""
-    for scheme in dict.fromkeys(row["scheme"] for row in rows if row["setting"] == "wan"):
-        chosen = [
-            row for row in rows if (row["setting"], row["scheme"], row["period"]) == ("wan", scheme, period)
-        ]
+    wan = [row for row in rows if row["setting"] == "wan"]
+    for text in dict.fromkeys(_text(row, several) for row in wan):
+        chosen = [row for row in wan if row["period"] == period and _text(row, several) == text]
         found = medians(chosen, "of_limit", lambda row: str(row["buffer_packets"]))
         if len(found) > 1:
             sizes = sorted(map(int, found))
-            panel.plot(sizes, [found[str(size)] for size in sizes], "-o", markersize=4, label=SCHEMES[scheme])
+            panel.plot(sizes, [found[str(size)] for size in sizes], "-o", markersize=4, label=text)
             panel.set_xscale("log", base=2)
             panel.set_xticks(sizes, [str(size) for size in sizes])
     if panel.lines and period > 1:
