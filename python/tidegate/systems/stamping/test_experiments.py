@@ -75,6 +75,13 @@ def test_the_rtt_beside_the_largest_queue_takes_from_long_paths(tmp_path: Path) 
     assert (tmp_path / "out" / "figure.png").exists()
 
 
+def test_a_queue_stands_between_two_steps() -> None:
+    one = Disturbed("dctcp", 3, 60, 5.0, 80, 2)
+    assert one.steps_ms.tolist() == [46, 54]
+    clock = np.arange(0.0, one.until_ms, 0.5)
+    assert clock[one.between_steps(clock)].tolist() == [51.5, 52, 52.5, 53, 53.5, 59.5, 60, 60.5, 61, 61.5]
+
+
 def test_a_burst_that_is_not_at_the_bottleneck_slows_those_who_follow_the_rtt() -> None:
     """Section 3. The burst is shorter than the bottleneck's queue."""
     changes = {}

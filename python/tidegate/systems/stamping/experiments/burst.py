@@ -64,6 +64,8 @@ WARM_UP_MS = 30
 # Between two bursts or steps.
 PERIOD_MS = 8
 STEP_MS = 2
+# From a step on: by then the queue stands again.
+SETTLED_MS = 5
 # Ten round trips with the bottleneck's queue.
 WINDOW_MS = 1.2
 # Until the flow's packets that were behind the burst have been acknowledged.
@@ -195,7 +197,7 @@ class Disturbed:
         idle = np.array([change(at + PERIOD_MS / 2) for at in self.bursts_ms])
         first, last = (self.queue_us(result.queue_samples, number) for number in (0, 1))
         clock = np.arange(1, len(last) + 1) * SAMPLE_US / 1e3
-        calm = (clock > WARM_UP_MS / 2) & (clock < self.steps_ms[0])
+        calm = self.between_steps(clock)
         turns, peaks = [], []
         for at in self.steps_ms:
             during = last[(clock > at) & (clock <= at + STEP_MS)]
@@ -217,6 +219,12 @@ class Disturbed:
             "peak_us": float(np.median(peaks)),
             "dropped": int(result.queues["dropped"].sum()),
         }
+
+    def between_steps(self, clock: Floats) -> npt.NDArray[np.bool_]:
+        """Of times in milliseconds, those at which the queue stands: from `SETTLED_MS` after a step until the next one, or the end."""
+        since = (clock - self.steps_ms[0]) % PERIOD_MS
+        settled: npt.NDArray[np.bool_] = (clock > self.steps_ms[0]) & (since > SETTLED_MS)
+        return settled
 
     def queue_us(self, queue_samples: pl.DataFrame, number: int) -> Floats:
         """The wait in a shared queue, over time."""
