@@ -300,13 +300,15 @@ def _completion(rows: list[Row], _: Parameters) -> Finding:
     """TIMELY on MAX against TIMELY on the RTT: utilisation by load, and the mean slowdown by load and size."""
     names = ("timely-max", "timely-rtt")
     need(set(names) <= {row["contender"] for row in rows}, "the run lacks TIMELY with MAX or with RTT")
+    own = [row for row in rows if row["contender"] in names]
+    left = sum(row["unfinished"] for row in own)
+    need(not left, f"{left} flows did not end, so that the mean slowdowns of their sizes are not known")
 
     def middle(column: str, *by: str) -> dict[tuple[Any, ...], float]:
         groups: dict[tuple[Any, ...], dict[str, list[float]]] = {}
-        for row in rows:
-            if row["contender"] in names:
-                cell = groups.setdefault(tuple(row[key] for key in by), {})
-                cell.setdefault(row["contender"], []).append(row[column])
+        for row in own:
+            cell = groups.setdefault(tuple(row[key] for key in by), {})
+            cell.setdefault(row["contender"], []).append(row[column])
         return {
             cell: float(np.median(values["timely-max"]) / np.median(values["timely-rtt"]))
             for cell, values in groups.items()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -15,7 +16,14 @@ from tidegate.network import Network
 from tidegate.papers import Missing
 from tidegate.systems.stamping.claims import _completion
 from tidegate.systems.stamping.experiments.contenders import CONTENDERS
-from tidegate.systems.stamping.experiments.fct import Scene, alone_us
+from tidegate.systems.stamping.experiments.fct import (
+    CLASSES,
+    Scene,
+    _at_most,
+    _ratios,
+    alone_us,
+    quantile,
+)
 
 SCENE = Scene(0.5, "web-search", 100, 2)
 
@@ -87,7 +95,14 @@ def test_c13_compares_timely_on_max_with_timely_on_the_rtt() -> None:
     def rows(slowdown: float, used: float) -> list[Row]:
         values = {"timely-max": (slowdown, used), "timely-rtt": (2.0, 0.4)}
         return [
-            {"contender": name, "load": 0.5, "size": size, "slowdown_mean": slow, "utilisation": share}
+            {
+                "contender": name,
+                "load": 0.5,
+                "size": size,
+                "unfinished": 0,
+                "slowdown_mean": slow,
+                "utilisation": share,
+            }
             for name, (slow, share) in values.items()
             for size in ("below 10 kB", "from 1 MB")
         ]
@@ -97,6 +112,37 @@ def test_c13_compares_timely_on_max_with_timely_on_the_rtt() -> None:
     assert not _completion(rows(1.8, 0.39), {}).found
     with pytest.raises(Missing):
         _completion(rows(1.8, 0.41)[:2], {})
+    # A mean without those that did not end says nothing.
+    left = [row | {"unfinished": 3, "slowdown_mean": None} for row in rows(1.8, 0.41)[:1]]
+    with pytest.raises(Missing, match="3 flows did not end"):
+        _completion(left + rows(1.8, 0.41)[1:], {})
+
+
+def test_a_flow_that_does_not_end_is_slower_than_all_others() -> None:
+    ended = np.array([3.0, 1.0, 2.0, 4.0])
+    assert [quantile(ended, share) for share in (0.5, 0.99)] == np.quantile(ended, (0.5, 0.99)).tolist()
+    some = np.array([3.0, 1.0, np.inf, 2.0, 4.0])
+    assert [quantile(some, share) for share in (0.5, 0.75, 0.76, 0.99)] == [3.0, 4.0, None, None]
+
+
+def test_claims_count_flows_that_do_not_end() -> None:
+    def rows(ours: float | None, theirs: float | None) -> list[Row]:
+        return [
+            {"contender": name, "load": 0.5, "size": size, "slowdown_mean": mean}
+            for name, mean in (("stamp", ours), ("dctcp", theirs))
+            for size in CLASSES
+        ]
+
+    def judged(ours: float | None, theirs: float | None) -> tuple[bool, str | None]:
+        ratios = _ratios(rows(ours, theirs), "stamp", "dctcp", ["slowdown_mean"], list(CLASSES))
+        claim = _at_most("mean", "a lower mean slowdown", ratios, 0.0, "known")
+        return claim.holds, claim.why
+
+    assert judged(1.0, 2.0) == (True, None)
+    assert judged(1.0, None) == (True, None)
+    why = "flows that did not end count as infinite; beside them: known"
+    assert judged(None, 2.0) == (False, why)
+    assert judged(None, None) == (False, why)
 
 
 @pytest.mark.slow
