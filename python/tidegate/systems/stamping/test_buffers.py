@@ -87,6 +87,10 @@ def test_claims_of_the_paper_by_rows() -> None:
     large = rows(timely_max={(1, 10): 20, (4, 10): 40}, timely_rtt={(1, 10): 19, (4, 10): None})
     assert not _smaller_buffers(large, {}).found
     assert not _bounded(large, {}).found
+    # What one seed gives says so.
+    assert _smaller_buffers(small, {}).measured.endswith("; one seed")
+    seeds = [row | {"seed": seed} for row in small for seed in (1, 2)]
+    assert not _smaller_buffers(seeds, {}).measured.endswith("seed")
     with pytest.raises(Missing):
         _bounded(rows(timely_max={(1, 10): 20}, timely_rtt={(1, 10): 20}), {})
 
