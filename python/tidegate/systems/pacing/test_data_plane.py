@@ -392,6 +392,21 @@ def test_other_traffic_counts_as_such_beside_aggregates(engine: Engine) -> None:
     assert switch.state == member
 
 
+@pytest.mark.parametrize("after_s", [0.0165, 0.0183, 0.0188, 0.0257, 0.0328, 0.05, 0.1, 0.777, 1.0, 4.0])
+def test_other_traffic_is_measured_over_the_time_that_has_passed(engine: Engine, after_s: float) -> None:
+    switch = Switch(engine)
+    switch.tick(0.05)
+    # Nothing counts before.
+    assert switch.read("other_average") == 0
+    bytes_per_s = 50e6 / 8
+    switch.api.register_write("other_bytes", [round(after_s * bytes_per_s)], OUT)
+    switch.tick(after_s)
+    # A port is up to 2 ms late at its time, which the next measurement makes good.
+    expected = 50_000 * (after_s / 0.016384 if after_s < 0.0184 else 1)
+    assert switch.read("other_average") == pytest.approx(expected, rel=0.035)
+    assert switch.read("other_bytes") == 0
+
+
 @pytest.mark.parametrize(
     ("link", "long"),
     [
