@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import resource
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -20,6 +21,7 @@ from tidegate.hosts import libbpf
 from tidegate.systems.pacing.service.pacer import _KEY, PACKETS, Pacer
 from tidegate.systems.pacing.service.settings import Settings
 
+T = TypeVar("T")
 Links = list[tuple[str, ...]]
 
 
@@ -29,11 +31,15 @@ class Rig:
     def __init__(self, at: Place, stack: ExitStack) -> None:
         self._netns = f"/run/netns/{at.hosts[0].netns}"
         self._stack = stack
-        ip("-n", at.hosts[0].netns, "link", "add", "e1", "type", "dummy")
-        self.at = at
+        ip("-n", at.hosts[0].netns, "link", "add", "e1", "type", "veth", "peer", "e2")
+        ip("-n", at.hosts[0].netns, "link", "set", "lo", "up")
+
+    def within(self, act: Callable[[], T]) -> T:
+        """Do something on the host."""
+        return within(self._netns, act)
 
     def pacer(self, **settings: object) -> Pacer:
-        made = within(self._netns, lambda: Pacer(Settings(**settings)))  # type: ignore[arg-type]
+        made = self.within(lambda: Pacer(Settings(**settings)))  # type: ignore[arg-type]
         self._stack.callback(made.close)
         return made
 
@@ -47,7 +53,7 @@ class Rig:
                 return str(error)
             return ""
 
-        return within(self._netns, change)
+        return self.within(change)
 
 
 @pytest.fixture
@@ -110,20 +116,18 @@ def test_more_flows_ask_at_once_than_the_kernel_has_room_for(rig: Rig) -> None:
     count = 1400
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 2 * count + 500)), hard))
-    netns = rig.at.hosts[0].netns
-    ip("-n", netns, "link", "set", "lo", "up")
 
     def connect() -> list[socket.socket]:
         ends = []
-        with socket.create_server(("127.0.0.1", 0), backlog=count) as server:
+        with socket.create_server(("127.0.0.1", 5001)) as server:
             for _ in range(count):
                 ends += [socket.create_connection(server.getsockname()), server.accept()[0]]
         return ends
 
-    ends = within(f"/run/netns/{netns}", connect)
+    ends = rig.within(connect)
     try:
         pacer = rig.pacer(interfaces=("lo",))
-        packets = within(f"/run/netns/{netns}", lambda: pacer._loaded.iterate(pacer._iterator))
+        packets = rig.within(lambda: pacer._loaded.iterate(pacer._iterator))
         assert pacer.counts()["adopted"] == count
         # Each asks, and once.
         assert len(packets) == count * PACKETS[4][0]
@@ -198,12 +202,12 @@ def test_a_cgroup_that_is_made_again_is_attached_to(rig: Rig, cgroups: list[Path
     first = cgroups[0]
     before = at(first)
     first.rmdir()
-    assert pacer.lost_cgroups() == [str(first)]
+    assert rig.within(pacer.lost_cgroups) == [str(first)]
     # The kernel lets go of it behind our backs.
     wait_for(lambda: standing() == at(cgroups[1]))
     first.mkdir()
     assert at(first) != before
-    assert pacer.lost_cgroups() == []
+    assert rig.within(pacer.lost_cgroups) == []
     assert standing() == at(*cgroups)
 
 
