@@ -75,10 +75,15 @@ def test_the_rtt_beside_the_largest_queue_takes_from_long_paths(tmp_path: Path) 
     assert (tmp_path / "out" / "figure.png").exists()
 
 
-def test_a_queue_stands_between_two_steps() -> None:
+def test_a_queue_stands_before_steps_and_between_them() -> None:
     one = Disturbed("dctcp", 3, 60, 5.0, 80, 2)
     assert one.steps_ms.tolist() == [46, 54]
     clock = np.arange(0.0, one.until_ms, 0.5)
+    calm = clock[one.undisturbed(clock)]
+    assert (calm[0], calm[-1], len(calm)) == (15.5, 45.5, 29 + 2 * 11)
+    assert set(calm[29:].tolist()).isdisjoint(
+        np.concatenate((np.arange(30, 32.5, 0.5), np.arange(38, 40.5, 0.5)))
+    )
     assert clock[one.between_steps(clock)].tolist() == [51.5, 52, 52.5, 53, 53.5, 59.5, 60, 60.5, 61, 61.5]
 
 

@@ -42,6 +42,7 @@ from tidegate.systems.stamping.experiments.testbed import (
 from tidegate.systems.stamping.setup import stamping
 
 Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 
 CONTROLS = {
     "timely-rtt": "TIMELY, RTT",
@@ -64,8 +65,8 @@ WARM_UP_MS = 30
 # Between two bursts or steps.
 PERIOD_MS = 8
 STEP_MS = 2
-# From a step on: by then the queue stands again.
-SETTLED_MS = 5
+# From a burst or a step on: by then DCTCP's queue stands again.
+AFTER_BURST_MS, AFTER_STEP_MS = 2, 5
 # Ten round trips with the bottleneck's queue.
 WINDOW_MS = 1.2
 # Until the flow's packets that were behind the burst have been acknowledged.
@@ -197,7 +198,7 @@ class Disturbed:
         idle = np.array([change(at + PERIOD_MS / 2) for at in self.bursts_ms])
         first, last = (self.queue_us(result.queue_samples, number) for number in (0, 1))
         clock = np.arange(1, len(last) + 1) * SAMPLE_US / 1e3
-        calm = self.between_steps(clock)
+        standing, between = self.undisturbed(clock), self.between_steps(clock)
         turns, peaks = [], []
         for at in self.steps_ms:
             during = last[(clock > at) & (clock <= at + STEP_MS)]
@@ -207,8 +208,8 @@ class Disturbed:
             "control": self.control,
             "buffer_us": BUFFER * PACKET * US_PER_BYTE,
             "mark_above_us": self.threshold_us,
-            "queue_us_mean": float(last[calm].mean()),
-            "queue_us_sd": float(last[calm].std()),
+            "queue_us_mean": float(last[standing].mean()),
+            "queue_us_sd": float(last[between].std()),
             "burst_us": float(
                 np.median([first[(clock > at) & (clock < at + 1)].max() for at in self.bursts_ms])
             ),
@@ -220,11 +221,18 @@ class Disturbed:
             "dropped": int(result.queues["dropped"].sum()),
         }
 
-    def between_steps(self, clock: Floats) -> npt.NDArray[np.bool_]:
-        """Of times in milliseconds, those at which the queue stands: from `SETTLED_MS` after a step until the next one, or the end."""
+    def undisturbed(self, clock: Floats) -> Bools:
+        """Of times in milliseconds, those before the first step, but for the time after each burst."""
+        since = (clock - self.bursts_ms[0]) % PERIOD_MS
+        calm = (clock < self.bursts_ms[0]) | (since > AFTER_BURST_MS)
+        found: Bools = (clock > WARM_UP_MS / 2) & (clock < self.steps_ms[0]) & calm
+        return found
+
+    def between_steps(self, clock: Floats) -> Bools:
+        """Of times in milliseconds, those from `AFTER_STEP_MS` after a step until the next one, or the end."""
         since = (clock - self.steps_ms[0]) % PERIOD_MS
-        settled: npt.NDArray[np.bool_] = (clock > self.steps_ms[0]) & (since > SETTLED_MS)
-        return settled
+        found: Bools = (clock > self.steps_ms[0]) & (since > AFTER_STEP_MS)
+        return found
 
     def queue_us(self, queue_samples: pl.DataFrame, number: int) -> Floats:
         """The wait in a shared queue, over time."""
