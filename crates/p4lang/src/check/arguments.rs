@@ -6,6 +6,9 @@ use crate::ast::{self, Direction, Ident};
 use crate::hir::{DefId, DefKind, Expr, ExprKind, Order, ParamDef, SignatureDef, Type, TypeParamId};
 use crate::source::Span;
 
+/// Arguments in parameter order, and the order in which they are written.
+type Arranged<'a> = (Vec<Option<&'a ast::Expr>>, Order);
+
 impl Checker {
     pub(super) fn signature(&self, id: DefId) -> Option<SignatureDef> {
         match &self.def(id).kind {
@@ -36,12 +39,12 @@ impl Checker {
             .collect()
     }
 
-    /// Arguments in parameter order, and the order in which they are written; why not, if they don't fit.
+    /// Arguments against parameters; why not, if they don't fit.
     fn arrange<'a>(
         &self,
         params: &[DefId],
         args: &'a [ast::Arg],
-    ) -> Result<(Vec<Option<&'a ast::Expr>>, Order), (Option<Span>, String)> {
+    ) -> Result<Arranged<'a>, (Option<Span>, String)> {
         let mut out: Vec<Option<&ast::Expr>> = vec![None; params.len()];
         let mut written = Vec::with_capacity(args.len());
         let named = args.iter().any(|a| a.name.is_some());
