@@ -160,7 +160,13 @@ def join_rows(scheme: str, setting: str = "wan", **columns: Sequence[float | Seq
     """A row for each period, with a column's values by period, or by period and flow."""
     rows: list[Row] = []
     for period in (1, 2, 3, 4):
-        row: Row = {"scheme": scheme, "setting": setting, "period": period, "buffer_packets": 32}
+        row: Row = {
+            "scheme": scheme,
+            "setting": setting,
+            "period": period,
+            "buffer_packets": 32,
+            "control": "cubic",
+        }
         row["receive_buffer_kib"] = 140 if scheme == "tcp-window" else 32768
         for name, values in columns.items():
             value = values[period - 1]
@@ -208,7 +214,7 @@ def test_htb_is_judged_where_it_was_run() -> None:
         "tcp", goodput_mbps=[33.0, 67.0, 88.0, 91.0], cv_percent=[[32.0], [22.0, 30.0], [9.0] * 3, [9.0] * 4]
     )
     rows += join_rows("fq", goodput_mbps=[66.0, 89.0, 93.0, 94.0])
-    with pytest.raises(Missing, match="the run has no htb in period 2"):
+    with pytest.raises(Missing, match="the run has no htb of cubic in period 2"):
         judged("pacing", "X2", rows)
     for last, sum_2, found in ((1.1, 93.0, True), (2.1, 80.0, False)):
         cells = [[8.0], [3.7, 3.0 if found else 31.0], [2.0] * 3, [1.0, 1.0, 1.0, last]]

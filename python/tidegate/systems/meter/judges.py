@@ -206,7 +206,8 @@ def of_sets(scheme: str, sets: Sets, judge: Judge) -> Judge:
         for here in round_trips(own(rows, scheme)).values():
             cases: dict[str, dict[int, int]] = {}
             for row in here:
-                cases.setdefault(row["case"], {})[row["flow"]] = row["target_mbps"]
+                # The same for all seeds.
+                cases.setdefault(row["case"], {}).setdefault(row["flow"], row["target_mbps"])
             targets = {case: tuple(flows[flow] for flow in sorted(flows)) for case, flows in cases.items()}
             asked = {case for case in targets if targets[case] in sets}
             if sets <= {targets[case] for case in asked}:
