@@ -258,9 +258,11 @@ class SeparationController(Controller):
         # Flows that are not known yet are about so many, and their queue has the shares of so many. With caps the others have what they
         # leave of it; with guarantees it goes to those by itself, and a plan for more than the link would slow the newcomers.
         weights = [*weight, max(unknown.flows, 1e-9) * float(weight.mean())]
-        *_, newcomers = shares.max_min(self._rate, [*demands, math.inf], weights)
-        asked = NEWCOMERS_ROOM * unknown.rate_bps if self.hold == "cap" else math.inf
-        *rates, used = shares.max_min(self._rate, [*demands, asked], weights)
+        *rates, newcomers = shares.max_min(self._rate, [*demands, math.inf], weights)
+        used = newcomers
+        if self.hold == "cap":
+            asked = NEWCOMERS_ROOM * unknown.rate_bps
+            *rates, used = shares.max_min(self._rate, [*demands, asked], weights)
         for one, rate in zip(everyone, rates, strict=True):
             self.known[one.flow].share_bps = float(rate)
         inside: list[list[tuple[Measured, float]]] = [
