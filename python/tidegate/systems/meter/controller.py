@@ -22,7 +22,6 @@ from tidegate import units
 from tidegate._core import TidegateError
 from tidegate.control import SwitchApi
 from tidegate.systems.meter.tables import (
-    LEAST_BPS,
     METERS,
     IngressPort,
     Match,
@@ -30,6 +29,7 @@ from tidegate.systems.meter.tables import (
     MeterTables,
     Prefix,
     table_entry,
+    target_of,
 )
 
 __all__ = ["METERS", "Bucket", "IngressPort", "Match", "Meter", "MeterController", "Prefix", "table_entry"]
@@ -51,13 +51,7 @@ def target_rate(meter: Meter) -> int:
 
     Raises `TidegateError` for one below `LEAST_BPS` or too large for the register.
     """
-    target = units.rate(meter.target)
-    if not LEAST_BPS <= target <= MOST_BPS:
-        raise TidegateError(
-            f"the target of meter {meter.number} is {meter.target}; give {units.show_rate(LEAST_BPS)} to "
-            f"{units.show_rate(int(MOST_BPS))}"
-        )
-    return target * SCALE // 8_000_000
+    return target_of(meter, MOST_BPS) * SCALE // 8_000_000
 
 
 @dataclass(frozen=True)

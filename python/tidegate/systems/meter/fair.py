@@ -13,7 +13,7 @@ import numpy as np
 from tidegate import units
 from tidegate._core import TidegateError
 from tidegate.control import SwitchApi
-from tidegate.systems.meter.tables import LEAST_BPS, Meter, MeterTables
+from tidegate.systems.meter.tables import Meter, MeterTables, target_of
 
 US = units.PS_PER_S // 1_000_000
 # The data plane counts in 1/65536 us.
@@ -95,13 +95,7 @@ class FairMeters(MeterTables):
         super().start(switch)
 
     def _held(self, meter: Meter) -> float:
-        target = units.rate(meter.target)
-        if not LEAST_BPS <= target <= MOST_BPS:
-            raise TidegateError(
-                f"the target of meter {meter.number} is {meter.target}; give {units.show_rate(LEAST_BPS)} to "
-                f"{units.show_rate(MOST_BPS)}"
-            )
-        return target
+        return target_of(meter, MOST_BPS)
 
     def _set_up(self, switch: SwitchApi, number: int, target: float) -> None:
         if not self._free:

@@ -61,6 +61,16 @@ class Meter:
     """The packets that it meters. A flow takes precedence over a prefix, a source prefix over a destination prefix, a prefix over a port."""
 
 
+def target_of(meter: Meter, most_bps: float) -> int:
+    """A meter's target in bit/s; raises `TidegateError` if it is below `LEAST_BPS` or above `most_bps`."""
+    target = units.rate(meter.target)
+    if not LEAST_BPS <= target <= most_bps:
+        raise TidegateError(
+            f"the target of meter {meter.number} is {meter.target}; give {units.show_rate(LEAST_BPS)} to {units.show_rate(int(most_bps))}"
+        )
+    return target
+
+
 class MeterTables(Controller, ABC):
     """The meters of one switch: forwarding, which packets each is for, and its entry in `meters`.
 
