@@ -6,6 +6,7 @@ import io
 import json
 import logging
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -183,3 +184,16 @@ def read_pcap(path: Path) -> list[tuple[int, bytes]]:
         at += 16 + captured
     assert at == len(data)
     return packets
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium, by Playwright; the test is skipped without."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("needs chromium")
+    with playwright.sync_playwright() as driver:
+        made = driver.chromium.launch(executable_path=chromium, args=["--disable-gpu", "--no-first-run"])
+        yield made
+        made.close()

@@ -524,18 +524,6 @@ def test_of_many_flows_those_that_are_shown_are_looked_at_each_time(monkeypatch:
     assert set(end["flow at"]) == set(range(3001))
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("needs chromium")
-    with playwright.sync_playwright() as driver:
-        made = driver.chromium.launch(executable_path=chromium, args=["--disable-gpu", "--no-first-run"])
-        yield made
-        made.close()
-
-
 def looked(browser: Any, page: Page, **more: Any) -> tuple[Any, list[str]]:
     """The page in a browser, and what it complains of."""
     made = browser.new_page(**more)

@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -172,18 +171,6 @@ def test_a_port_without_a_rate_has_no_share_of_it() -> None:
     script = f"{function} console.log(JSON.stringify([use(5, null), use(5, 10), use(5, 0)]))"
     said = subprocess.run(["node", "-e", script], capture_output=True, text=True, check=True).stdout
     assert json.loads(said) == [0, 0.5, 0]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("needs chromium")
-    with playwright.sync_playwright() as driver:
-        made = driver.chromium.launch(executable_path=chromium, args=["--disable-gpu", "--no-first-run"])
-        yield made
-        made.close()
 
 
 def case(page: Page, cases: list[str], shown: int, value: float) -> None:
