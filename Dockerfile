@@ -2,6 +2,8 @@
 #   docker build -t tidegate . && docker run --rm tidegate demo --sim --out /tmp/demo
 # Live networks and the switch need the host's privileges:
 #   docker run --rm -it --privileged tidegate doctor
+# Both images are named by version, not by digest: a digest would have to be read from the registry that serves it
+# (`docker buildx imagetools inspect rust:1.95.0-bookworm`), which the tests of this file do not reach.
 FROM rust:1.95.0-bookworm AS build
 # That of the image, which has no clippy and rustfmt: rust-toolchain.toml would fetch them.
 ENV RUSTUP_TOOLCHAIN=1.95.0
@@ -21,10 +23,11 @@ RUN apt-get update \
         clang=1:14.* ethtool=1:6.* iperf3=3.* iproute2=6.* iputils-ping=3:* libbpf1=1:1.* \
     && rm -rf /var/lib/apt/lists/*
 COPY --from=build /dist /dist
-# Of what it needs, the versions that the tests have run with.
-COPY requirements.lock /dist/
-RUN grep -o '^[A-Za-z0-9._-]*==[^ ;]*' /dist/requirements.lock > /dist/constraints.txt \
-    && pip install --no-cache-dir --constraint /dist/constraints.txt /dist/*.whl \
+# What it needs, in the versions that the tests have run with, checked by their hashes; then the wheel alone.
+COPY requirements-run.lock /dist/
+RUN pip install --no-cache-dir --require-hashes -r /dist/requirements-run.lock \
+    && pip install --no-cache-dir --no-deps --no-index /dist/*.whl \
+    && pip check \
     && rm -rf /dist
 WORKDIR /work
 ENTRYPOINT ["tidegate"]

@@ -38,6 +38,48 @@ def test_the_packages_of_each_extra_are_pinned_for_the_tests() -> None:
     assert asked <= set(re.findall(r"^([\w.-]+)==", (ROOT / "requirements-extras.lock").read_text(), re.M))
 
 
+def pins(name: str) -> dict[str, str]:
+    """Version and hashes of each package of a lock file, without the comments."""
+    found = re.findall(r"^([\w.-]+)==([^ ]+)((?:.|\n    --hash)*)", (ROOT / name).read_text(), re.M)
+    return {
+        package: version + " " + " ".join(sorted(re.findall(r"sha256:\w+", rest)))
+        for package, version, rest in found
+    }
+
+
+def test_what_is_needed_to_run_is_locked_as_for_the_tests() -> None:
+    run, tested = pins("requirements-run.lock"), pins("requirements.lock")
+    assert run.items() <= tested.items()
+    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    assert len(wanted) > 10
+    assert {re.split(r"[<>=!~; ]", one)[0] for one in wanted} <= set(run)
+    assert "pytest" not in run
+
+
+def test_the_container_installs_nothing_without_a_hash() -> None:
+    text = re.sub(r"\\\n\s*", " ", (ROOT / "Dockerfile").read_text())
+    commands = [
+        command.strip()
+        for line in text.splitlines()
+        if line.startswith("RUN ")
+        for command in line.removeprefix("RUN ").split("&&")
+    ]
+    installs = [command for command in commands if "pip install" in command]
+    assert len(installs) == 3
+    for command in installs:
+        words = command.split()
+        files = [word for word in words if word.endswith(".lock")]
+        if files:
+            assert "--require-hashes" in words
+            assert all((ROOT / Path(file).name).exists() for file in files)
+        else:
+            # The wheel of the first stage.
+            assert {"--no-deps", "--no-index", "/dist/*.whl"} <= set(words)
+        assert not {"--constraint", "-c", "--index-url", "--extra-index-url"} & set(words)
+    for image in re.findall(r"^FROM (\S+)", text, re.M):
+        assert re.search(r":\d+\.\d+", image), f"{image} has a version"
+
+
 @pytest.mark.parametrize("name", ["Cargo.lock", "fuzz/Cargo.lock"])
 def test_crates_come_from_the_registry_with_checksums(name: str) -> None:
     packages = tomllib.loads((ROOT / name).read_text())["package"]
