@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 
 from tidegate import _core
@@ -15,7 +17,7 @@ from tidegate import p4 as programs
 from tidegate.backends.build import build
 from tidegate.control import SwitchApi
 from tidegate.network import Network
-from tidegate.p4runtime import Server
+from tidegate.p4runtime import Limits, Server
 from tidegate.p4runtime.connection import Connection, Refused
 from tidegate.p4runtime.messages import p4, parse_p4info
 
@@ -231,3 +233,49 @@ def wait_for(holds: Callable[[], bool]) -> None:
 
 def lldp(tag: int = 0) -> bytes:
     return bytes(6) + tag.to_bytes(6) + b"\x88\xcc" + bytes(46)
+
+
+class Served:
+    """A server with some limits, and its primary."""
+
+    def __init__(self, server: Server, primary: Connection, ids: Ids) -> None:
+        self.server, self.primary, self.ids = server, primary, ids
+
+    def entry(self, key: int) -> Any:
+        entry = p4.TableEntry(table_id=self.ids("exact_table"))
+        entry.match.add(field_id=1, **exact(key.to_bytes(6)))
+        entry.action.action.action_id = self.ids("drop")
+        return p4.Entity(table_entry=entry)
+
+    def is_well(self) -> None:
+        """The primary writes and reads."""
+        self.primary.write(("INSERT", self.entry(77)))
+        self.primary.write(("DELETE", self.entry(77)))
+        assert self.primary.read(p4.Entity(counter_entry={}))
+
+
+@contextmanager
+def served(program: programs.Program, **given: int) -> Iterator[Served]:
+    limits = Limits(**given)
+    with (
+        Server(program.pipeline(), program, address=LOOPBACK, translations=VRFS, limits=limits) as server,
+        Connection(server.address) as primary,
+    ):
+        assert primary.next("arbitration").status.code == 0
+        yield Served(server, primary, Ids(parse_p4info(program.p4info)))
+
+
+def channel(address: str) -> grpc.Channel:
+    """A connection of its own."""
+    options = [
+        ("grpc.use_local_subchannel_pool", 1),
+        # It takes no more than 64 KiB in advance.
+        ("grpc.http2.bdp_probe", 0),
+        ("grpc.http2.lookahead_bytes", 65_536),
+    ]
+    return grpc.insecure_channel(address, options=options)
+
+
+def call(over: grpc.Channel, name: str, kind: str = "stream_stream") -> Any:
+    """A call of which bytes are sent and received."""
+    return getattr(over, kind)(f"/p4.v1.P4Runtime/{name}")

@@ -43,6 +43,8 @@ def options(limits: Limits) -> list[tuple[str, int]]:
         # A controller that is gone without a word is noticed after about so long.
         ("grpc.keepalive_time_ms", 1000 * limits.keepalive_s),
         ("grpc.keepalive_timeout_ms", 500 * limits.keepalive_s),
+        # Without it gRPC waits a minute for the answer where nothing else is to be sent.
+        ("grpc.http2.ping_timeout_ms", 500 * limits.keepalive_s),
         ("grpc.keepalive_permit_without_calls", 1),
         # Who asks more often is cut off at the third time.
         ("grpc.http2.min_ping_interval_without_data_ms", PING_MS),

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import gc
-import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import fields
 from typing import Any
 
@@ -18,68 +17,16 @@ from google.protobuf import any_pb2, struct_pb2
 from tidegate import TidegateError
 from tidegate import p4 as programs
 from tidegate.control.delivery import Turn
-from tidegate.p4runtime import Connection, Limits, Server
+from tidegate.p4runtime import Connection, Limits
 from tidegate.p4runtime.arbitration import MOST_CONFIG, Arbitration, Rules, Stream
-from tidegate.p4runtime.conftest import LOOPBACK, TEXT, VRFS, Bench, Ids, exact, multicast, one_shot
+from tidegate.p4runtime.conftest import TEXT, Bench, call, channel, exact, multicast, one_shot, served
 from tidegate.p4runtime.conftest import refused as wrong_code
+from tidegate.p4runtime.conftest import wait_for as until
 from tidegate.p4runtime.connection import Refused
 from tidegate.p4runtime.errors import P4Error
-from tidegate.p4runtime.messages import p4, parse_p4info
+from tidegate.p4runtime.messages import p4
 
 PATIENCE_S = 20.0
-
-
-class Served:
-    """A server with some limits, and its primary."""
-
-    def __init__(self, server: Server, primary: Connection, ids: Ids) -> None:
-        self.server, self.primary, self.ids = server, primary, ids
-
-    def entry(self, key: int) -> Any:
-        entry = p4.TableEntry(table_id=self.ids("exact_table"))
-        entry.match.add(field_id=1, **exact(key.to_bytes(6)))
-        entry.action.action.action_id = self.ids("drop")
-        return p4.Entity(table_entry=entry)
-
-    def is_well(self) -> None:
-        """The primary writes and reads."""
-        self.primary.write(("INSERT", self.entry(77)))
-        self.primary.write(("DELETE", self.entry(77)))
-        assert self.primary.read(p4.Entity(counter_entry={}))
-
-
-@contextmanager
-def served(program: programs.Program, **given: int) -> Iterator[Served]:
-    limits = Limits(**given)
-    with (
-        Server(program.pipeline(), program, address=LOOPBACK, translations=VRFS, limits=limits) as server,
-        Connection(server.address) as primary,
-    ):
-        assert primary.next("arbitration").status.code == 0
-        yield Served(server, primary, Ids(parse_p4info(program.p4info)))
-
-
-def until(what: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while not what():
-        assert time.monotonic() < end, "it has not come"
-        time.sleep(0.01)
-
-
-def channel(address: str) -> grpc.Channel:
-    """A connection of its own."""
-    options = [
-        ("grpc.use_local_subchannel_pool", 1),
-        # It takes no more than 64 KiB in advance.
-        ("grpc.http2.bdp_probe", 0),
-        ("grpc.http2.lookahead_bytes", 65_536),
-    ]
-    return grpc.insecure_channel(address, options=options)
-
-
-def call(over: grpc.Channel, name: str, kind: str = "stream_stream") -> Any:
-    """A call of which bytes are sent and received."""
-    return getattr(over, kind)(f"/p4.v1.P4Runtime/{name}")
 
 
 def refused(call: Any) -> tuple[str, str]:
@@ -434,60 +381,6 @@ def test_an_operator_resets_elections(everything: programs.Program) -> None:
                 assert caught.value.code == "ABORTED"
         with Connection(made.server.address, election_id=9) as anew:
             assert anew.next("arbitration").status.code == 0
-
-
-# Connections.
-
-
-def closed(raw: socket.socket) -> bool:
-    raw.settimeout(PATIENCE_S)
-    try:
-        while raw.recv(4096):
-            pass
-    except ConnectionResetError:
-        return True
-    except TimeoutError:
-        return False
-    return True
-
-
-def test_connections_that_say_nothing_are_closed(
-    everything: programs.Program, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from tidegate.p4runtime import listening
-
-    monkeypatch.setattr(listening, "HANDSHAKE_MS", 500)
-    with served(everything) as made:
-        host, _, port = made.server.address.rpartition(":")
-        with socket.create_connection((host, int(port))) as raw:
-            assert closed(raw)
-        made.is_well()
-
-
-def test_connections_have_a_number_and_idle_ones_are_closed(everything: programs.Program) -> None:
-    with (
-        served(everything, connections=3, idle_s=1) as made,
-        channel(made.server.address) as one,
-        channel(made.server.address) as two,
-    ):
-        for over in (one, two):
-            grpc.channel_ready_future(over).result(PATIENCE_S)
-        with channel(made.server.address) as three:
-            capabilities = call(three, "Capabilities", "unary_unary")
-            with pytest.raises(grpc.RpcError) as caught:
-                capabilities(b"", timeout=0.5)
-            assert caught.value.code().name in ("DEADLINE_EXCEEDED", "UNAVAILABLE")
-            made.is_well()
-            # The others, which are idle, make way.
-            until(lambda: answers(capabilities))
-
-
-def answers(capabilities: Any) -> bool:
-    try:
-        capabilities(b"", timeout=1)
-    except grpc.RpcError:
-        return False
-    return True
 
 
 # Large answers and batches.
