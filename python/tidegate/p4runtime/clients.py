@@ -115,6 +115,12 @@ class Clients:
         with self._changed:
             return len(self._calls)
 
+    @property
+    def peers(self) -> set[str]:
+        """Connections on which calls are served now, by gRPC's names of them."""
+        with self._changed:
+            return {call.peer for call in self._calls}
+
     @contextmanager
     def call(self, context: grpc.ServicerContext) -> Iterator[Call]:
         """A call while it is served. Raises `RESOURCE_EXHAUSTED`."""

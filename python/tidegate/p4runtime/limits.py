@@ -59,6 +59,8 @@ class Limits:
     """Entities of the answer to a `Read`."""
     connections: int = 128
     """Connections at a time."""
+    connections_per_address: int = 32
+    """Of these, those that come from one address."""
     calls_per_connection: int = 100
     """Calls and streams at a time that gRPC takes on a connection."""
     idle_s: int = 60

@@ -38,6 +38,7 @@ from tidegate.p4runtime.limits import Limits
 from tidegate.p4runtime.listening import ADDRESS, Tls, listen, options
 from tidegate.p4runtime.messages import SERVICE, methods, p4
 from tidegate.p4runtime.running import Large, Nobody, Snapshot, Stopped
+from tidegate.p4runtime.sharing import Shares, peers_of
 from tidegate.p4runtime.values import Translations
 
 log = logger("tidegate.switch")
@@ -107,12 +108,14 @@ class Server:
         except TidegateError:
             self._pool.shutdown(wait=False)
             raise
+        port = int(self.address.rpartition(":")[2])
+        self._shares = Shares(port, self._limits.connections_per_address)
 
     def start(self) -> None:
         """Begin to serve."""
         self._messages.listen(self)
         self._server.start()
-        self._clients.start(self._arbitrate_late)
+        self._clients.start(self._look)
         if self._poll_every is not None:
             self._poller = threading.Thread(target=self._poll_always, name="p4runtime-poll", daemon=True)
             self._poller.start()
@@ -153,9 +156,13 @@ class Server:
         with self._busy:
             self._arbitration.reset("an operator has reset the elections; open another stream")
 
-    def _arbitrate_late(self) -> None:
+    def _look(self) -> None:
+        """What is done now and then."""
         with self._busy:
             self._arbitration.end_late()
+            streams = {stream.peer for stream in self._arbitration.streams}
+            primary = set(self._arbitration.primary_peers)
+        self._shares.look(peers_of(self._clients.peers | streams), peers_of(primary))
 
     def _replaced(self, program: Program) -> None:
         self._messages.forget()

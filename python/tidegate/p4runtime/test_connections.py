@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import grpc
@@ -12,6 +13,8 @@ import pytest
 
 from tidegate import p4 as programs
 from tidegate.p4runtime.conftest import call, channel, served, wait_for
+from tidegate.p4runtime.messages import p4
+from tidegate.p4runtime.sharing import peer_of
 
 PATIENCE_S = 20.0
 HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\x04\0\0\0\0\0"
@@ -124,3 +127,87 @@ def test_a_client_that_does_not_answer_is_cut_off(everything: programs.Program) 
         assert (PING, 0) in kinds
         # The primary answers.
         made.is_well()
+
+
+# Shares.
+
+
+def opened(address: str, stack: ExitStack, source: str = "127.0.0.1") -> socket.socket:
+    """A connection on which nothing is called."""
+    host, _, port = address.rpartition(":")
+    raw = stack.enter_context(socket.create_connection((host, int(port)), source_address=(source, 0)))
+    raw.sendall(HELLO)
+    return raw
+
+
+def stream(over: grpc.Channel, stop: threading.Event, election: int | None = None) -> Any:
+    """A stream on a connection of its own, once it has heard of its election: gRPC joins the connections of `Connection`."""
+    update = p4.MasterArbitrationUpdate(device_id=1)
+    if election is not None:
+        update.election_id.low = election
+
+    def requests() -> Iterator[bytes]:
+        yield p4.StreamMessageRequest(arbitration=update).SerializeToString()
+        stop.wait(PATIENCE_S)
+
+    made = call(over, "StreamChannel")(requests())
+    status = p4.StreamMessageResponse.FromString(next(made)).arbitration.status
+    assert (status.code == 0) == (election is not None)
+    return made
+
+
+def is_open(raw: socket.socket) -> bool:
+    raw.setblocking(False)
+    try:
+        while raw.recv(4096):
+            pass
+    except BlockingIOError:
+        return True
+    except ConnectionResetError:
+        pass
+    return False
+
+
+def test_an_address_has_its_share_of_the_connections(everything: programs.Program) -> None:
+    """One that takes all keeps out neither others nor a primary that comes back from the same address."""
+    with served(everything, connections=16, connections_per_address=4) as made, ExitStack() as stack:
+        elsewhere = [opened(made.server.address, stack, "127.0.0.2") for _ in range(3)]
+        old = [opened(made.server.address, stack) for _ in range(3)]
+        wait_for(lambda: len(made.server._shares._since) == 7)
+        here = [opened(made.server.address, stack) for _ in range(9)]
+        wait_for(lambda: sum(map(is_open, here)) == 3)
+        assert not any(map(is_open, old)), "the oldest make way"
+        assert all(map(is_open, elsewhere))
+        made.is_well()
+        stop = threading.Event()
+        stack.callback(stop.set)
+        again = stack.enter_context(channel(made.server.address))
+        primary = stream(again, stop, election=9)
+        wait_for(lambda: sum(map(is_open, here)) == 2)
+        assert primary.is_active()
+        assert call(again, "Capabilities", "unary_unary")(b"", timeout=PATIENCE_S)
+
+
+def test_connections_with_calls_are_not_closed_before_others(everything: programs.Program) -> None:
+    with served(everything, connections_per_address=3) as made, ExitStack() as stack:
+        stop = threading.Event()
+        stack.callback(stop.set)
+        backup = stream(stack.enter_context(channel(made.server.address)), stop)
+        idle = [opened(made.server.address, stack) for _ in range(6)]
+        wait_for(lambda: sum(map(is_open, idle)) == 1)
+        assert backup.is_active()
+        made.is_well()
+
+
+@pytest.mark.parametrize(
+    ("name", "peer"),
+    [
+        ("ipv4:127.0.0.1:55", ("127.0.0.1", 55)),
+        ("ipv6:%5B::1%5D:55", ("::1", 55)),
+        ("ipv6:%5Bfe80::1%252%5D:55", ("fe80::1", 55)),
+        ("ipv6:%5B::ffff:10.0.0.1%5D:55", ("10.0.0.1", 55)),
+        ("unix:/tmp/x", None),
+    ],
+)
+def test_names_of_connections(name: str, peer: Any) -> None:
+    assert peer_of(name) == peer
