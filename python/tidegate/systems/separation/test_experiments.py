@@ -17,7 +17,7 @@ from tidegate.systems.separation import behaviour
 from tidegate.systems.separation.behaviour import FIGURES, KNOWN, PERIOD_S, Observed, figures, told
 from tidegate.systems.separation.claims import judged
 from tidegate.systems.separation.experiments import memory, udp
-from tidegate.systems.separation.experiments.fct import Workload, processor_sharing, workload
+from tidegate.systems.separation.experiments.long_flows import Workload, processor_sharing, workload
 
 NAMES = ("rebalance", "bufferbloat", "udp", "mix", "memory", "two")
 """Those whose claims hold in their quick form."""

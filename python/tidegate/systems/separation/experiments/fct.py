@@ -3,7 +3,8 @@
 The paper takes starts, sizes (150 MB to 2 GB) and round-trip times (1 to 224 ms) from a trace and gives neither distributions nor the
 buffer of the one queue. 6000 such flows are at least 0.9 TB, and 1 Gbit/s carries 0.11 TB in the trace's 15 minutes: nearly all of them
 run at once. So both ends are run here, all at once and Poisson arrivals at a load, with log-uniform sizes and round-trip times,
-and the one queue's buffer is swept. Sizes are scaled with the rate: a link of 100 Mbit/s has a tenth of them.
+and the one queue's buffer is swept. Sizes are scaled with the rate: a link of 100 Mbit/s has a tenth of them. Starts that are uniform in
+the trace's time, equal sizes, and a list of flows from a capture are there too (`long_flows`).
 
 A fair comparison has every contender with the same link and flows. While the link is busy only the order of service changes the mean
 completion time; so beside it stand the idle time with work waiting, and what an ideal processor-sharing link would give.
@@ -11,11 +12,9 @@ completion time; so beside it stand the idle time with work waiting, and what an
 
 from __future__ import annotations
 
-import heapq
-import math
-from dataclasses import dataclass
-from functools import cache
-from typing import Annotated
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
@@ -31,7 +30,18 @@ from tidegate.results import Result
 from tidegate.systems.separation.buffers import stanford
 from tidegate.systems.separation.claims import judged
 from tidegate.systems.separation.controller import SeparationController
-from tidegate.systems.separation.experiments.testbed import MTU, PAYLOAD, STEP_S, jain
+from tidegate.systems.separation.experiments.long_flows import (
+    ARRIVALS,
+    MEAN_MB,
+    ONCE,
+    SIZES,
+    TRACE,
+    Workload,
+    listed,
+    processor_sharing,
+    workload,
+)
+from tidegate.systems.separation.experiments.testbed import FRAMING, MTU, PAYLOAD, STEP_S, jain
 from tidegate.systems.separation.setup import separation
 
 CONTENDERS = {
@@ -43,94 +53,54 @@ CONTENDERS = {
     "fq_codel": "FQ-CoDel",
     "drr": "a queue for each flow (DRR)",
     "hash-4": "4 classes by hash",
+    "random-4": "4 classes at random",
     "rtt-2": "2 classes by RTT",
     "rtt-4": "4 classes by RTT",
     "rtt-7": "7 classes by RTT",
     "split-4": "4 classes by RTT, 1 BDP split",
+    "equal-4": "4 classes by RTT, as much for each class",
+    "eq1-4": "4 classes by RTT, weights of equation 1",
 }
 """With the queue for flows that are not known yet, seven classes take the eight queues of the paper's router."""
-SIZES_MB = (150.0, 2000.0)
-"""At 1 Gbit/s."""
-RTTS_MS = (1.0, 224.0)
+CLASSED: dict[str, dict[str, Any]] = {
+    "rtt": {},
+    "hash": {"classify_by": "hash"},
+    "random": {},
+    "split": {"buffers": "split"},
+    "equal": {"weighting": "classes"},
+    "eq1": {"weighting": "rtt"},
+}
+"""Contenders with a controller, by the first part of their names, and how its options differ."""
+BY_RTT = ("rtt", "split", "equal", "eq1")
 PAIRS = 20
 """Of hosts; a flow's round-trip time is its own."""
-FRAMING = 14
 CONTROLS = ("cubic", "htcp", "reno", "bbr", "bbr3")
 LONG_MB = 10.0
 """At 1 Gbit/s."""
-ONCE = 0.0
-"""In place of a load: all flows start within 1 s."""
-ARRIVALS = {"once": ONCE, **{f"{load:g}": load for load in (0.3, 0.6, 0.8, 0.9)}}
-"""All at once, or Poisson at a load."""
-
-
-@dataclass(frozen=True)
-class Workload:
-    """Flows by number: start (s), size (bytes), round-trip time (s)."""
-
-    starts: tuple[float, ...]
-    sizes: tuple[int, ...]
-    rtts: tuple[float, ...]
-
-    @property
-    def mean_rtt_s(self) -> float:
-        """Of all flows."""
-        return float(np.mean(self.rtts))
-
-
-@cache
-def workload(flows: int, rate_mbps: float, load: float, seed: int) -> Workload:
-    """Log-uniform sizes and round-trip times, independent of each other."""
-    rng = np.random.default_rng([seed, flows])
-    low, high = (math.log(size * rate_mbps * 1e3) for size in SIZES_MB)
-    sizes = np.exp(rng.uniform(low, high, flows)).round()
-    shortest, longest = (math.log(rtt / 1e3) for rtt in RTTS_MS)
-    rtts = np.exp(rng.uniform(shortest, longest, flows))
-    if load == ONCE:
-        starts = rng.uniform(0, 1, flows)
-    else:
-        gap = sizes.mean() * 8 * (MTU + FRAMING) / PAYLOAD / (load * rate_mbps * 1e6)
-        starts = np.cumsum(rng.exponential(gap, flows))
-    return Workload(tuple(starts.tolist()), tuple(int(s) for s in sizes), tuple(rtts.tolist()))
-
-
-def processor_sharing(flows: Workload, goodput_bps: float) -> list[float]:
-    """Completion times (s) on a link that all flows that are there share equally at each moment, and that is never idle with work."""
-    order = sorted(range(len(flows.starts)), key=lambda n: flows.starts[n])
-    done = [0.0] * len(order)
-    # Service that each active flow has had since the start of a busy period; a flow leaves when it has had its size.
-    now, served = 0.0, 0.0
-    active: list[tuple[float, int]] = []
-    for number in [*order, None]:
-        until = float("inf") if number is None else flows.starts[number]
-        while active:
-            level, first = active[0]
-            leaves = now + (level - served) * len(active) * 8 / goodput_bps
-            if leaves > until:
-                break
-            now, served = leaves, level
-            heapq.heappop(active)
-            done[first] = now - flows.starts[first]
-        if number is None:
-            break
-        if active:
-            served += (until - now) * goodput_bps / 8 / len(active)
-        now = until
-        heapq.heappush(active, (served + flows.sizes[number], number))
-    return done
 
 
 class Right(Controller):
-    """Notes how many of the flows are in the class that their true round-trip times give."""
+    """Notes how many of the flows in classes are in the one that their true round-trip times give, and keeps how many are in one.
+
+    A flow without a sample yet is with the newcomers, in no class.
+    """
 
     period = "5 s"
 
     def __init__(self, of: SeparationController, rtts: dict[FiveTuple, float]) -> None:
         self._of, self._rtts = of, rtts
+        self.classified: list[float] = []
+        """Of the active flows that the monitor knows, the part that has a class, at each look."""
+
+    def start(self, switch: SwitchApi) -> None:
+        """Begin anew."""
+        self.classified = []
 
     def tick(self, now: int, switch: SwitchApi) -> None:
         """Note it."""
         ends, found = self._of.class_ends, self._of.classes_now()
+        if self._of.known:
+            self.classified.append(len(found) / len(self._of.known))
         right = [int(np.searchsorted(ends, self._rtts[flow])) == of for flow, of in found.items()]
         if right:
             switch.note("classes_right", sum(right) / len(right))
@@ -147,10 +117,20 @@ class Bed:
     load: float
     end_s: float
     every: int = 1
+    sizes: str = "loguniform"
+    given: Workload | None = None
+    """Flows of a list, in place of those drawn."""
+    right: Right | None = field(default=None, repr=False)
+
+    def workload(self, seed: int) -> Workload:
+        """The flows of a seed."""
+        if self.given is not None:
+            return self.given
+        return workload(self.flows, self.rate_mbps, self.load, seed, self.sizes)
 
     def network(self, seed: int) -> Network:
         """Hosts in pairs, the tapped link, the congested link, and the flows of a seed."""
-        flows = workload(self.flows, self.rate_mbps, self.load, seed)
+        flows = self.workload(seed)
         net = Network()
         s1, r1, r2 = (net.router(name) for name in ("s1", "r1", "r2"))
         edge = {"rate": "40 Gbit/s", "delay": "5 us", "queue": "1000000 packets"}
@@ -181,8 +161,8 @@ class Bed:
             congestion_control=self.control,
             receive_buffer_max="200 MB",
         )
-        if kind in ("rtt", "hash", "split"):
-            self._separate(net, (r1, before, after), size, int(part), kind, flows)
+        if kind in CLASSED:
+            self._separate(net, (r1, before, after), size, flows, seed)
         # Each sample has all flows: as many rows for any number of them.
         net.record(f"{max(STEP_S, self.end_s / 2000 * max(1.0, self.flows / 300))} s", [after])
         return net
@@ -192,18 +172,23 @@ class Bed:
         if self.load == ONCE:
             return self.flows
         shared = processor_sharing(flows, self.rate_mbps * 1e6 * PAYLOAD / (MTU + FRAMING))
-        return max(1, round(sum(shared) / (max(flows.starts) or 1)))
+        return max(1, min(self.flows, round(sum(shared) / (max(flows.starts) or 1))))
 
     def _separate(
         self,
         net: Network,
         place: tuple[Node, Link, Link],
         size: int,
-        classes: int,
-        kind: str,
         flows: Workload,
+        seed: int,
     ) -> None:
         router, before, after = place
+        kind, _, part = self.contender.partition("-")
+        classes, options = int(part), dict(CLASSED[kind])
+        tuples = [net.five_tuple(flow) for flow in net.flows]
+        if kind == "random":
+            drawn = np.random.default_rng([seed, self.flows, classes]).integers(0, classes, len(tuples))
+            options["classify_by"] = dict(zip(tuples, drawn.tolist(), strict=True))
         bits = max(self.flows - 1, 1).bit_length()
         controller = separation(
             net,
@@ -214,20 +199,19 @@ class Bed:
             buffer=f"{size} B",
             sizes={"flow_bits": max(bits, 8)},
             classes=classes,
-            classify_by="hash" if kind == "hash" else "rtt",
-            buffers="split" if kind == "split" else "stanford",
             long_bytes=round(LONG_MB * 1e6 * self.rate_mbps / 1e3),
             period=f"{self.every} s",
             every=self.every,
+            **options,
         )
-        if kind != "hash":
+        if kind in BY_RTT:
             monitor = next(node for node in net.nodes if isinstance(node, Switch))
-            true = dict(zip(map(net.five_tuple, net.flows), flows.rtts, strict=True))
-            net.control(Right(controller, true), monitor)
+            self.right = Right(controller, dict(zip(tuples, flows.rtts, strict=True)))
+            net.control(self.right, monitor)
 
     def row(self, result: Result) -> Row:
         """The run's row."""
-        flows = workload(self.flows, self.rate_mbps, self.load, result.seed)
+        flows = self.workload(result.seed)
         table = result.flows.sort("flow")
         finish = table["finish_s"].to_numpy().astype(float)
         starts, rtts = np.array(flows.starts), np.array(flows.rtts)
@@ -247,6 +231,7 @@ class Bed:
         work_s = _work_s(starts, starts + times)
         waits = queue.filter(pl.col("packets") > 0)
         right = result.notes.filter(pl.col("quantity") == "classes_right")["value"]
+        classified = [] if self.right is None else self.right.classified
         return {
             "contender": self.contender,
             "control": self.control,
@@ -257,12 +242,14 @@ class Bed:
             "fct_s_p50": float(np.median(times)),
             "fct_s_p95": float(np.percentile(times, 95)),
             "ideal_s_mean": float(np.mean(ideal)),
-            "short_over_long": float(times[short].mean() / times[~short].mean()),
+            # None: all have the same round-trip time.
+            "short_over_long": None if short.all() else float(times[short].mean() / times[~short].mean()),
             "idle_with_work": float(max(0.0, 1 - busy_s / work_s)),
             "jain": jain(rates),
             "queue_delay_ms_p99": float(waits["queue_delay_ms_p99"].max() or 0.0),  # type: ignore[arg-type]
             "short_delay_ms_p99": _short_delay(waits, self.contender),
             "classes_right": float(right.mean()) if len(right) else None,  # type: ignore[arg-type]
+            "classified": float(np.mean(classified)) if classified else None,
             "resent": int(table["retransmits"].sum()) * PAYLOAD / max(int(table["bytes_received"].sum()), 1),
             "last_s": last,
             "times_s": times.round(2).tolist(),
@@ -271,7 +258,7 @@ class Bed:
 
 def _short_delay(queues: pl.DataFrame, contender: str) -> float:
     """p99 of the queue that flows with the shortest round-trip times use."""
-    number = int(contender.startswith(("rtt", "hash", "split")))
+    number = int(contender.partition("-")[0] in CLASSED)
     found = queues.filter(pl.col("number") == number)["queue_delay_ms_p99"]
     return float(found[0] or 0.0) if len(found) else 0.0
 
@@ -315,21 +302,40 @@ def fct(
     rate_mbps: Annotated[float, AtLeast(10.0)] = 100.0,
     most_times: Annotated[float, AtLeast(0.1)] = 1.5,
     monitor_every: Annotated[int, AtLeast(1, 10)] = 1,
+    sizes: Annotated[str, OneOf(SIZES)] = "loguniform",
+    flow_list: str = "",
 ) -> Plan:
-    """Completion times of long flows with round-trip times of 1 to 224 ms: queues by RTT, by hash, by flow, and one queue (Fig. 5)."""
+    """Completion times of long flows with round-trip times of 1 to 224 ms: queues by RTT, by hash, by flow, and one queue (Fig. 5).
+
+    `flow_list`: a file of `tidegate monitor --parquet`, or CSV with its columns. Number of flows, starts, sizes and round-trip times are its
+    then, in place of `flows`, `arrivals` and `sizes`.
+    """
+    given = listed(Path(flow_list)) if flow_list else None
+    loads = [ARRIVALS[each] for each in arrivals]
+    if given is not None:
+        flows, loads = len(given.starts), [given.load(rate_mbps)]
     cases = []
-    for load in (ARRIVALS[each] for each in arrivals):
+    for load in loads:
         for control in controls:
             for contender in contenders:
-                # Log-uniform sizes have a mean of (b - a) / ln(b / a).
-                low, high = (size * 1e6 * rate_mbps / 1e3 for size in SIZES_MB)
-                mean = (high - low) / np.log(high / low)
+                mean = MEAN_MB * 1e3 * rate_mbps
                 drained = flows * mean * 8 * (MTU + FRAMING) / PAYLOAD / (rate_mbps * 1e6)
-                end_s = float(np.ceil(most_times * drained / (load or 1.0)))
-                bed = Bed(contender, control, flows, rate_mbps, load, end_s, monitor_every)
-                name = f"{control}-{contender}-{'once' if load == ONCE else load}"
+                if given is not None:
+                    drained = given.drained_s(rate_mbps)
+                # Overload takes as long as the link needs, anything below as long as flows come.
+                end_s = float(np.ceil(most_times * drained / min(load or 1.0, 1.0)))
+                bed = Bed(contender, control, flows, rate_mbps, load, end_s, monitor_every, sizes, given)
+                name = f"{control}-{contender}-{'list' if given is not None else _NAMES.get(load, load)}"
                 cases.append(Case(name, bed.network, f"{end_s:g} s", bed.row))
     return Plan(cases, _claims, _draw)
+
+
+_NAMES = {ONCE: "once", TRACE: "trace"}
+
+
+def _when(load: float) -> str:
+    """A load in words."""
+    return {ONCE: "at once", TRACE: "as in the trace"}.get(load, f"{load}")
 
 
 def _cells(rows: list[Row]) -> list[list[Row]]:
@@ -339,28 +345,31 @@ def _cells(rows: list[Row]) -> list[list[Row]]:
 
 
 def _median(rows: list[Row], contender: str, column: str) -> float | None:
-    found = [row[column] for row in rows if row["contender"] == contender]
+    found = [row[column] for row in rows if row["contender"] == contender and row[column] is not None]
     return float(np.median(found)) if found else None
 
 
 def _claims(rows: list[Row]) -> list[Claim]:
-    ratios, jains, delays, idles = {}, {}, {}, {}
+    ratios, jains, random_jains, delays, idles = {}, {}, {}, {}, {}
     for cell in _cells(rows):
-        where = f"{cell[0]['control']}, {'at once' if cell[0]['load'] == ONCE else cell[0]['load']}"
+        where = f"{cell[0]['control']}, {_when(cell[0]['load'])}"
         one_delay = _median(cell, "fifo-1", "short_delay_ms_p99")
-        by_hash = _median(cell, "hash-4", "jain")
+        by_hash, at_random = (_median(cell, name, "jain") for name in ("hash-4", "random-4"))
         for contender in ("rtt-2", "rtt-4", "rtt-7", "split-4"):
             if _median(cell, contender, "fct_s_mean") is None:
                 continue
             name = f"{where}, {contender}"
-            ratios[name] = _median(cell, contender, "short_over_long") or 0.0
+            ratio = _median(cell, contender, "short_over_long")
+            if ratio is not None:
+                ratios[name] = ratio
             idles[name] = _median(cell, contender, "idle_with_work") or 0.0
             if by_hash:
                 jains[name] = (_median(cell, contender, "jain") or 0.0) / by_hash - 1
+            if at_random:
+                random_jains[name] = (_median(cell, contender, "jain") or 0.0) / at_random - 1
             if one_delay and contender != "rtt-2":
                 delays[name] = (_median(cell, contender, "short_delay_ms_p99") or 0.0) / one_delay
     claims = []
-
     if ratios:
         claims.append(
             between(
@@ -385,6 +394,18 @@ def _claims(rows: list[Row]) -> list[Claim]:
                 form=Percents(),
             )
         )
+    if random_jains:
+        claims.append(
+            between(
+                "jain-random",
+                "ours",
+                "Jain's index of the flows' goodputs is at least that with classes at random",
+                random_jains,
+                low=-0.005,
+                why="within a class flows compete as in one queue",
+                form=Percents(),
+            )
+        )
     if delays:
         claims.append(
             between(
@@ -400,9 +421,7 @@ def _claims(rows: list[Row]) -> list[Claim]:
     right = medians(
         [row for row in rows if row["classes_right"] is not None],
         "classes_right",
-        lambda row: (
-            f"{row['control']}, {'at once' if row['load'] == ONCE else row['load']}, {row['contender']}"
-        ),
+        lambda row: f"{row['control']}, {_when(row['load'])}, {row['contender']}",
     )
     if right:
         claims.append(
@@ -450,11 +469,13 @@ def _draw(runs: list[Run]) -> Figure:
                 times,
                 np.arange(1, len(times) + 1) / len(times),
                 style,
-                color=f"C{number % 10}" if number < 10 else "k",
-                linewidth=1.2,
+                color=f"C{number % 10}",
+                linewidth=1.2 if number < 10 else 2.2,
                 label=f"{CONTENDERS[row['contender']]}: {row['fct_s_mean']:.0f} s",
             )
-        load = "all at once" if cell[0]["load"] == ONCE else f"load {cell[0]['load']:g}"
+        load = {ONCE: "all at once", TRACE: "as in the trace"}.get(
+            cell[0]["load"], f"load {cell[0]['load']:g}"
+        )
         panel.set_title(
             f"{cell[0]['control']}, {load}, {cell[0]['flows']} flows; ideal mean {cell[0]['ideal_s_mean']:.0f} s",
             fontsize=9,
