@@ -7,7 +7,7 @@ over the seeds, of CUBIC where the paper does not say which congestion control.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -101,7 +101,11 @@ def _use(rows: list[Row], _: Parameters) -> Finding:
     own, one = (
         min(_phase(rows, phase, "link_use", scheme) for phase in phases) for scheme in (SEPARATED, "fifo")
     )
-    return Finding(own > one + 0.005, f"{own:.1%} at least, with one queue {one:.1%}")
+    shown, others = f"{own:.1%} at least, with one queue {one:.1%}", [one]
+    if any(row["scheme"] == "drr" and row["control"] == "cubic" for row in rows):
+        others.append(min(_phase(rows, phase, "link_use", "drr") for phase in phases))
+        shown += f", with DRR by flow and no controller {others[-1]:.1%}"
+    return Finding(own > max(others) + 0.005, shown)
 
 
 def _mean(rows: list[Row], contender: str, control: str, load: float) -> float:
@@ -129,7 +133,24 @@ def _overlap(rows: list[Row], _: Parameters) -> Finding:
         for control in sorted({row["control"] for row in rows})
         for load in _loads(rows)
     ]
-    return Finding(max(map(abs, gaps)) < SIMILAR, f"7 classes beside 4: {min(gaps):+.1%} to {max(gaps):+.1%}")
+    shown = f"7 classes beside 4: {min(gaps):+.1%} to {max(gaps):+.1%}"
+    if all("times_s" in row and "seed" in row for row in rows):
+        times = {(row["contender"], row["control"], row["load"], row["seed"]): row["times_s"] for row in rows}
+        apart = [
+            kolmogorov_smirnov(own, times["rtt-7", *cell])
+            for (contender, *cell), own in times.items()
+            if contender == "rtt-4" and ("rtt-7", *cell) in times
+        ]
+        if apart:
+            shown += f"; distributions apart by {min(apart):.2f} to {max(apart):.2f} (Kolmogorov-Smirnov)"
+    return Finding(max(map(abs, gaps)) < SIMILAR, shown)
+
+
+def kolmogorov_smirnov(one: Sequence[float], other: Sequence[float]) -> float:
+    """The largest gap between two distributions."""
+    at = np.union1d(one, other)
+    parts = (np.searchsorted(np.sort(values), at, side="right") / len(values) for values in (one, other))
+    return float(np.abs(np.subtract(*parts)).max())
 
 
 def _as_cubic(rows: list[Row], _: Parameters) -> Finding:
@@ -156,18 +177,25 @@ def _little(rows: list[Row], _: Parameters) -> Finding:
 
 
 def _evenly(rows: list[Row], _: Parameters) -> Finding:
-    pairs = [
-        tuple(
-            _of(rows, column, f"{contender} with CUBIC", contender=contender, control="cubic", load=load)
-            for contender in ("rtt-4", "fifo-1")
-        )
-        for load in _loads(rows)
-        for column in ("jain",)
-    ]
-    text = ", ".join(f"{own:.2f} and {one:.2f}" for own, one in pairs)
-    return Finding(
-        all(own > one for own, one in pairs), f"Jain's index with 4 classes and with one queue: {text}"
-    )
+    def pairs(column: str) -> list[list[float]]:
+        return [
+            [
+                _of(rows, column, f"{contender} with CUBIC", contender=contender, control="cubic", load=load)
+                for contender in ("rtt-4", "fifo-1")
+            ]
+            for load in _loads(rows)
+        ]
+
+    jains = pairs("jain")
+    shown = f"Jain's index with 4 classes and with one queue: {_listed(jains)}"
+    if all(row.get("short_over_long") is not None for row in rows):
+        ratios = pairs("short_over_long")
+        shown += f"; completion times of short over long round-trip times: {_listed(ratios)}"
+    return Finding(all(own > one for own, one in jains), shown)
+
+
+def _listed(pairs: list[list[float]]) -> str:
+    return ", ".join(f"{own:.2f} and {one:.2f}" for own, one in pairs)
 
 
 def _favours(rows: list[Row], _: Parameters) -> Finding:

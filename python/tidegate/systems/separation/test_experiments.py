@@ -77,6 +77,35 @@ def test_the_paper_s_claims_on_completion_times() -> None:
     assert verdicts([row for row in rows_of_fct(0.85) if row["contender"] == "fifo-1"]) == {}
 
 
+def test_claims_say_how_far_distributions_and_halves_are_apart() -> None:
+    rows = [
+        row
+        | {
+            "seed": 1,
+            "times_s": [1.0, 2.0, 3.0, 4.0] if row["contender"] == "rtt-4" else [1.0, 2.0, 5.0, 6.0],
+        }
+        for row in rows_of_fct(0.85)
+    ]
+    rows = [row | {"short_over_long": 0.7 if row["contender"] == "fifo-1" else 0.98} for row in rows]
+    measured = {claim.id: claim.measured for claim in judged(rows, "separation.fct")}
+    assert measured["c7"].endswith("; distributions apart by 0.50 to 0.50 (Kolmogorov-Smirnov)")
+    assert measured["c15"].endswith("of short over long round-trip times: 0.98 and 0.70, 0.98 and 0.70")
+
+
+@pytest.mark.parametrize(("by_flow", "holds"), [(None, True), (0.95, True), (0.995, False)])
+def test_the_use_of_the_link_is_compared_with_drr_alone(by_flow: float | None, holds: bool) -> None:
+    uses = {"guarantee": 0.995, "fifo": 0.9} | ({} if by_flow is None else {"drr": by_flow})
+    flows = {f"{kind}_{number}_mbps": 1.0 for kind in ("flow", "fair") for number in (1, 2, 3)}
+    rows = [
+        {"scheme": scheme, "control": "cubic", "phase": phase, "link_use": use, **flows}
+        for scheme, use in uses.items()
+        for phase in ("1 alone", "2 joins", "2 degraded", "1 degraded", "3 joins", "3 degraded", "3 leaves")
+    ]
+    (c5,) = [claim for claim in judged(rows, "separation.rebalance") if claim.id == "c5"]
+    assert c5.holds == holds
+    assert ("with DRR by flow and no controller" in c5.measured) == (by_flow is not None)
+
+
 def rows_of_udp(detected: list[float | None], alarms: list[int]) -> list[Row]:
     """A seed for each; detected in this time after each phase has begun."""
     rows: list[Row] = []
