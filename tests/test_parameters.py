@@ -24,9 +24,10 @@ MAY_BE_0 = (
     "random_chains",
     "rtt_weights",
     "latencies",
+    "size_mb",
 )
-# Names that the network knows, and the kernel.
-OPEN = ("congestion_control", "ecn", "queue", "link_rate")
+# Names that the network knows, the kernel, and the file system.
+OPEN = ("congestion_control", "ecn", "queue", "link_rate", "flow_list")
 
 
 def wrong(name: str, default: Any) -> list[Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
@@ -25,7 +25,8 @@ from tidegate.systems.separation.measured import Flows
 PERIOD_S = 0.1
 NEIGHBOURS = 5
 KNOWN = Path(__file__).with_name("behaviour.json")
-"""Figures of the training runs: `tools` in `separation.cca`."""
+"""Figures of the known runs. `python -m tidegate.systems.separation.experiments.cca DIR/run.json` writes them, of a run of `separation.cca`
+with `runs=known`."""
 
 FIGURES = (
     "loss_rate",
@@ -87,11 +88,11 @@ class Observer(Controller):
 
 
 def figures(seen: Observed, skip_s: float = 5.0) -> list[float] | None:
-    """The figures of a flow by `FIGURES`; `None` if it was seen for less than 20 s after `skip_s`."""
+    """The figures of a flow by `FIGURES`; `None` if it was seen for less than 20 s after `skip_s`, or was silent for half of that or more."""
     skip = round(skip_s / PERIOD_S)
     rate, rtt = np.array(seen.rate_bps[skip:]), np.array(seen.rtt_s[skip:])
     resent = np.array(seen.resent[skip:])
-    if len(rate) < 20 / PERIOD_S or rate.mean() <= 0:
+    if len(rate) < 20 / PERIOD_S or np.median(rate) <= 0:
         return None
     base = max(seen.base_s, 1e-4)
     flight = rate * rtt
@@ -131,6 +132,9 @@ def _around(flight: Series, events: Sequence[int], base_s: float) -> tuple[float
         if at < 3 or after - at < 2 * settle + 4:
             continue
         before = float(flight[max(0, at - settle) : at].max())
+        if before <= 0:
+            # It is sent again after a silence: a timeout.
+            continue
         low = float(flight[at : at + 2 * settle].min())
         kept.append(low / before)
         begin, end = at + settle, after - 1
@@ -174,10 +178,12 @@ def _known() -> tuple[list[str], Series, Series, Series]:
     return data["controls"], (points - middle) / spread, middle, spread
 
 
-def told(of: Sequence[float]) -> str:
-    """The congestion control of most of the nearest known runs."""
+def told(of: Sequence[float], among: Collection[str] | None = None) -> str:
+    """The congestion control of most of the nearest known runs, of those of some controls if it is known which there are."""
     controls, points, middle, spread = _known()
     distances = (((np.array(of) - middle) / spread - points) ** 2).sum(axis=1)
+    if among is not None:
+        distances[[name not in among for name in controls]] = np.inf
     near = np.argsort(distances, kind="stable")[:NEIGHBOURS]
     votes = Counter(controls[at] for at in near)
     most = max(votes.values())

@@ -183,6 +183,15 @@ def test_figures_of_a_known_series() -> None:
     # Too short, or nothing at all.
     assert figures(sawtooth(0.5, 1.0, seconds=20.0)) is None
     assert figures(Observed([0.0] * 400, [0.02] * 400, [0] * 400, 0.02)) is None
+    # Silent for a while before it sends again; for most of the time.
+    seen = sawtooth(0.5, 1.0)
+    seen.rate_bps[230:240] = [0.0] * 10
+    silent = figures(seen)
+    assert silent is not None
+    assert np.isfinite(silent).all()
+    assert dict(zip(FIGURES, silent, strict=True))["kept_at_loss"] == pytest.approx(0.5, abs=0.03)
+    seen.rate_bps[100:] = [0.0] * 500
+    assert figures(seen) is None
 
 
 GROUPS = {"reno": "loss", "cubic": "loss", "htcp": "loss", "bbr": "bbr", "bbr3": "bbr", "vegas": "delay"}
