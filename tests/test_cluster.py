@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,66 @@ def test_without_its_scheduler_a_run_ends_and_goes_on_elsewhere(
     assert 2 <= len(record["rows"]) < 2 * REPEAT
     tidegate("--out", out, "--resume")
     assert digests(out) == serial
+
+
+def searching(kind: str, *words: str | Path) -> list[str]:
+    """A sweep of 8 runs, or a study of 4 trials in batches of 2, with 4 runs each."""
+    what = ["--over", "rates_mbps=10,20", "--over", "mtu=1000,1500"]
+    if kind == "tune":
+        what = ["--range", "mtu=800:1500", "--set", "rates_mbps=10,20", "--maximise", "goodput_mbps"]
+        what += ["--trials", "4", "--batch", "2"]
+    what += ["--set", "schemes=plain", "--set", "base_rtts_ms=10", "--set", "duration_s=4", "--repeat", "2"]
+    return [sys.executable, "-m", "tidegate.cli", kind, "meter.rates", *what, *map(str, words)]
+
+
+def study(folder: Path) -> dict[str, str]:
+    """What a study's folder has, without the names of places, and without Optuna's times."""
+    record = json.loads((folder / "tune.json").read_text())
+    del record["out"], record["storage"]
+    names = ("trials.csv", "figure.png")
+    hashes = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names}
+    return {"tune.json": json.dumps(record), **hashes}
+
+
+@pytest.mark.parametrize("kind", ["sweep", "tune"])
+def test_sweeps_and_studies_are_the_same_whoever_is_killed(
+    kind: str, there: tuple[str, list[Process]], tmp_path: Path
+) -> None:
+    pytest.importorskip("optuna", reason="needs the extra `tune`")
+    address, (scheduler, worker, _) = there
+    found = digests if kind == "sweep" else study
+    subprocess.run(searching(kind, "--out", tmp_path / "serial"), check=True)
+    serial = found(tmp_path / "serial")
+    out = tmp_path / "run"
+    # The study's journal is in its folder, and has the batch that is under way alone.
+    journals = f".{out.name}.*.part/runs.jsonl" if kind == "sweep" else f"{out.name}/runs.jsonl"
+
+    def runs() -> int:
+        found = 0
+        for path in tmp_path.glob(journals):
+            with suppress(FileNotFoundError):
+                found += path.read_text().count('"rows"')
+        return found
+
+    def begun(process: Process) -> bool:
+        return runs() >= 1 or process.poll() is not None
+
+    with started(searching(kind, "--cluster", address, "--out", out), tmp_path / "log") as process:
+        wait_for("a run", lambda: begun(process))
+        kill(worker)
+        wait_for("two runs", lambda: runs() >= 2 or process.poll() is not None)
+        kill(scheduler)
+        assert process.wait(60) == 1, (tmp_path / "log").read_text()
+    *_, last = (tmp_path / "log").read_text().splitlines()
+    assert last.startswith(f"the Dask scheduler of {address} has gone, or has cancelled the runs")
+    (tmp_path / "again").mkdir()
+    with dask(tmp_path / "again") as (address, (_, worker, _)):
+        resuming = searching(kind, "--cluster", address, "--out", out, "--resume")
+        with started(resuming, tmp_path / "log") as process:
+            wait_for("a run", lambda: begun(process))
+            kill(worker)
+            assert process.wait(120) == 0, (tmp_path / "log").read_text()
+    assert found(out) == serial
 
 
 GOES = """

@@ -7,6 +7,10 @@ import errno
 import json
 import math
 import re
+import signal
+import subprocess
+import sys
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +20,7 @@ from tidegate import TidegateError, experiments
 from tidegate.experiments import digests, find, sweep, tune
 from tidegate.experiments.columns import Column, chosen
 from tidegate.experiments.executors import Here
-from tidegate.experiments.jobs import Ended, Jobs, Tell
+from tidegate.experiments.jobs import Ended, Jobs, NotCarriedOut, Tell
 from tidegate.experiments.landscape import Landscape
 from tidegate.experiments.plan import Run
 
@@ -236,9 +240,9 @@ def test_a_study_goes_on_and_is_the_same(tmp_path: Path) -> None:
     with pytest.raises(tune.Interrupted, match="4 of 8 trials done; the study has them"):
         tune.run(two, trials=8, out=tmp_path / "part", executor=Stopping(2))
     rest = tune.run(two, trials=8, out=tmp_path / "part", processes=2)
-    states = [trial["state"] for trial in rest["trials"]]
-    assert (states.count("complete"), states.count("fail")) == (8, 4)
-    assert rest["trials"][:4] == whole["trials"][:4]
+    assert rest["trials"] == whole["trials"]
+    assert rest["best"] == whole["best"]
+    assert (tmp_path / "part" / "trials.csv").read_bytes() == (tmp_path / "whole" / "trials.csv").read_bytes()
     # Nothing is run again.
     assert tune.run(two, trials=8, out=tmp_path / "part", executor=Stopping(0))["trials"] == rest["trials"]
     # The best are those that no other is better than in both.
@@ -264,6 +268,100 @@ def test_bad_trials_are_given_up_and_a_journal_is_a_storage(tmp_path: Path) -> N
     complete = sorted(trial["goodput_mbps"] for trial in answer["trials"] if trial["state"] == "complete")
     assert min(trial["goodput_mbps"] for trial in given_up) < complete[-1]
     assert not (tmp_path / "study" / "study.db").exists()
+
+
+class Counting:
+    """Runs that need no time and have a value by their case and seed; after so many, the scheduler goes, or this process."""
+
+    def __init__(self, after: int | None = None, with_error: BaseException | None = None) -> None:
+        self.runs: list[tuple[str, int]] = []
+        self._after, self._error = after, with_error
+
+    def run(self, jobs: Jobs, tell: Tell, ended: Ended) -> None:
+        for index, seed in jobs.jobs:
+            if len(self.runs) == self._after:
+                assert self._error is not None
+                ended.error = self._error
+                return
+            name = jobs.cases[index].name
+            self.runs.append((name, seed))
+            value = zlib.crc32(f"{jobs.cases[index].name} {seed}".encode()) % 997
+            ended.runs.append(Run(name, seed, [{"goodput_mbps": value}], {}, (f"of {seed}",)))
+            jobs.store.add(ended.runs[-1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("prune", [False, True])
+@pytest.mark.parametrize("after", [1, 14])
+def test_runs_of_a_batch_are_kept_and_a_study_that_was_interrupted_anywhere_is_the_same(
+    tmp_path: Path, prune: bool, after: int
+) -> None:
+    pytest.importorskip("optuna", reason="needs the extra `tune`")
+    about = task(seeds=(1, 2), prune=prune)
+    uninterrupted = Counting()
+    whole = tune.run(about, trials=10, out=tmp_path / "whole", executor=uninterrupted)
+    first = Counting(after, NotCarriedOut("the scheduler has gone"))
+    with pytest.raises(NotCarriedOut, match="the scheduler has gone"):
+        tune.run(about, trials=10, out=tmp_path / "part", executor=first)
+    # A line that was cut off, as by a full disk, is of no run.
+    with (tmp_path / "part" / "runs.jsonl").open("a") as journal:
+        journal.write('{"of": "')
+    rest = Counting()
+    part = tune.run(about, trials=10, out=tmp_path / "part", executor=rest, resume=True)
+    assert first.runs + rest.runs == uninterrupted.runs
+    for key in ("trials", "best", "warnings"):
+        assert part[key] == whole[key]
+    assert not (tmp_path / "part" / "runs.jsonl").exists()
+
+
+@pytest.mark.slow
+def test_a_study_of_a_process_that_was_killed_while_it_asked_is_the_same(tmp_path: Path) -> None:
+    optuna = pytest.importorskip("optuna", reason="needs the extra `tune`")
+    whole = tune.run(task(), trials=14, batch=6, out=tmp_path / "whole", executor=Counting())["trials"]
+    script = (
+        "import os, sys; sys.path[:0] = sys.argv[1:3]; import optuna, test_sweep; from pathlib import Path\n"
+        "kind, name, left = (*sys.argv[3].split('.'), [int(sys.argv[4])])\n"
+        "owner = getattr(optuna.study if kind == 'Study' else optuna.trial, kind)\n"
+        "asked = getattr(owner, name)\n"
+        "def dying(*given, **named):\n"
+        "    left[0] -= 1\n"
+        "    if not left[0]: os.kill(os.getpid(), 9)\n"
+        "    return asked(*given, **named)\n"
+        "setattr(owner, name, dying)\n"
+        "test_sweep.tune.run(test_sweep.task(), trials=14, batch=6, out=Path(sys.argv[5]), executor=test_sweep.Counting())"
+    )
+    here = str(Path(__file__).parent)
+    for number, when in enumerate(("Study.ask 13", "Trial.suggest_categorical 14")):
+        out = tmp_path / str(number)
+        words = [sys.executable, "-c", script, here, str(Path(here).parent), *when.split(), str(out)]
+        assert subprocess.run(words, check=False).returncode == -signal.SIGKILL
+        study = optuna.load_study(study_name=NAME, storage=f"sqlite:///{out / 'study.db'}")
+        assert any(not trial.state.is_finished() for trial in study.trials)
+        assert tune.run(task(), trials=14, batch=6, out=out, executor=Counting())["trials"] == whole
+
+
+def test_trials_whose_runs_end_the_study_have_failed(tmp_path: Path) -> None:
+    pytest.importorskip("optuna", reason="needs the extra `tune`")
+    with pytest.raises(ZeroDivisionError):
+        tune.run(task(), trials=4, out=tmp_path / "x", executor=Counting(2, ZeroDivisionError()))
+    states = [
+        one["state"] for one in tune.run(task(), trials=4, out=tmp_path / "x", executor=Counting())["trials"]
+    ]
+    assert states == ["fail"] * 4 + ["complete"] * 4
+
+
+def test_resume_goes_on_with_a_study_that_is_there(tmp_path: Path) -> None:
+    pytest.importorskip("optuna", reason="needs the extra `tune`")
+    for storage in (None, str(tmp_path / "journal"), f"sqlite:///{tmp_path / 'other.db'}"):
+        with pytest.raises(
+            TidegateError, match=r"has no study meter\.rates to go on with; leave out --resume"
+        ):
+            tune.run(task(), trials=2, out=tmp_path / "x", storage=storage, executor=Counting(), resume=True)
+    assert not (tmp_path / "x").exists()
+    tune.run(task(), trials=2, out=tmp_path / "x", executor=Counting())
+    assert (
+        len(tune.run(task(), trials=4, out=tmp_path / "x", executor=Counting(), resume=True)["trials"]) == 4
+    )
 
 
 @pytest.mark.parametrize("error", [OSError(errno.EMFILE, "Too many open files"), ImportError("no dask")])

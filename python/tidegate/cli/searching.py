@@ -154,6 +154,9 @@ def tune(
         ),
     ] = None,
     out: Annotated[Path | None, results_folder("runs/tune-EXPERIMENT")] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with a study that is there; do not begin one.")
+    ] = False,
     threads: Threads = 1,
     cluster: ClusterOption = None,
     cluster_options: ClusterSettings = None,
@@ -191,6 +194,7 @@ def tune(
             progress=carried.progress,
             executor=carried.executor,
             threads=threads,
+            resume=resume,
         )
     for warning in answer["warnings"]:
         sys.stderr.write(f"warning: {warning}\n")

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from tidegate._core import TidegateError
 from tidegate.experiments import user_code
 from tidegate.experiments.plan import Case, Plan, Run
 from tidegate.experiments.registry import find
@@ -26,6 +27,10 @@ Job = tuple[int, int]
 """The number of a case, and a seed."""
 Tell = Callable[[float, list[int], list[Run]], None]
 """Hears of the runs done with parts of those under way, of the jobs under way, and of the runs that have ended."""
+
+
+class NotCarriedOut(TidegateError):
+    """What runs jobs, or keeps them, has failed: the fault is of no run."""
 
 
 class Recipe(Protocol):

@@ -2,15 +2,14 @@
 
 Trials are asked for and told in batches: the runs of a batch are carried out together, as an experiment's are, so that the study is the
 same however many runs go on at once. With pruning, a batch runs seed by seed, and a trial that is worse than the median of the others
-after as many seeds is given up. The study is in a storage of Optuna's; what it has is not run again.
+after as many seeds is given up. The study is in a storage of Optuna's; what it has is not run again. The trials and runs of a batch that
+was interrupted are taken up again (`tune_batch`): the study is that of a command that was not.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import os
-import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,11 +21,12 @@ from tidegate.claims import Row
 from tidegate.experiments import digests
 from tidegate.experiments.columns import Column, chosen
 from tidegate.experiments.executors import for_machine
-from tidegate.experiments.jobs import Ended, Executor, Jobs
+from tidegate.experiments.jobs import Ended, Executor, Jobs, NotCarriedOut
 from tidegate.experiments.plan import Run
 from tidegate.experiments.registry import Experiment, converted, find
 from tidegate.experiments.running import Interrupted
 from tidegate.experiments.sweep import Points
+from tidegate.experiments.tune_batch import BATCH, WHO, Journal, here, is_left, sampler
 from tidegate.experiments.tune_figure import draw
 from tidegate.files import json_text, replacing, why
 
@@ -34,7 +34,6 @@ EXTRA = 'tuning needs more packages: pip install "tidegate[tune]"'
 RECORD, TABLE, FIGURE, STUDY = "tune.json", "trials.csv", "figure.png", "study.db"
 ABOUT = "tidegate"
 """The attribute of a study that says what it is of."""
-WHO = "process"
 WHY = "no value"
 """The attribute of a trial whose objectives are not finite: why."""
 
@@ -89,6 +88,15 @@ class Range:
             return distributions.IntDistribution(int(self.low), int(self.high), log=self.log)
         return distributions.FloatDistribution(self.low, self.high, log=self.log)
 
+    def suggest(self, trial: Any) -> None:
+        """Have a trial's value suggested, if it has none."""
+        if self.choices:
+            trial.suggest_categorical(self.name, self.choices)
+        elif self.whole:
+            trial.suggest_int(self.name, int(self.low), int(self.high), log=self.log)
+        else:
+            trial.suggest_float(self.name, self.low, self.high, log=self.log)
+
     def value(self, tried: Any, default: Any) -> Any:
         """A value that Optuna tries, as the experiment takes it."""
         return converted(self.name, tried if isinstance(tried, str) else repr(tried), default, "--range")
@@ -105,19 +113,6 @@ class Objective:
     def direction(self) -> str:
         """As Optuna says it."""
         return "maximize" if self.maximise else "minimize"
-
-
-class _Nowhere:
-    """Tables of trials are not kept."""
-
-    def write_tables(self, run: Run) -> None:
-        pass
-
-    def write_files(self, run: Run, files: dict[str, bytes]) -> None:
-        pass
-
-    def add(self, run: Run) -> None:
-        pass
 
 
 @dataclass(frozen=True)
@@ -235,10 +230,11 @@ def run(
     progress: Callable[[float, int], None] | None = None,
     executor: Executor | None = None,
     threads: int = 1,
+    resume: bool = False,
 ) -> dict[str, Any]:
     """Go on with a study until it has so many trials; writes `tune.json`, `trials.csv` and the figure to `out`.
 
-    `processes`, `progress`, `executor` and `threads` are those of `experiments.run`; no result depends on them. What the runs warn of is in
+    `resume` refuses to begin a study. `processes`, `progress`, `executor` and `threads` are those of `experiments.run`; no result depends on them. What the runs warn of is in
     `warnings`, each text once.
     """
     try:
@@ -248,9 +244,11 @@ def run(
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     task.check()
     task = _planned(task)
+    name = study or task.experiment
+    if resume:
+        _demand_there(out, storage, name)
     _demand_folder(out)
     storage = storage or f"sqlite:///{(out / STUDY).resolve()}"
-    name = study or task.experiment
     with _kept_by(storage):
         found = optuna.create_study(
             storage=_storage(storage),
@@ -263,9 +261,17 @@ def run(
         )
         _demand_same(found, task, name)
         _demand_same_ranges(found, task, name)
-        _give_up_dead(found)
+        journal = Journal(out, {**task.about(), "study": name})
         search = _Search(
-            task, found, trials, batch, executor, processes, progress or (lambda done, total: None), threads
+            task,
+            found,
+            trials,
+            batch,
+            executor,
+            processes,
+            progress or (lambda done, total: None),
+            threads,
+            journal,
         )
         search.run()
         return _written(task, found, out, storage, list(search.warnings))
@@ -277,6 +283,19 @@ def _planned(task: Task) -> Task:
     return Task(
         one.source or one.name, *(getattr(task, name) for name in list(Task.__dataclass_fields__)[1:])
     )
+
+
+def _demand_there(out: Path, storage: str | None, name: str) -> None:
+    """Refuse a study that would begin."""
+    from optuna import get_all_study_names
+
+    file = out / STUDY if storage is None else Path(storage) if "://" not in storage else None
+    if file is None or file.exists():
+        url = storage or f"sqlite:///{(out / STUDY).resolve()}"
+        with _kept_by(url):
+            if name in get_all_study_names(_storage(url)):
+                return
+    raise TidegateError(f"{storage or out} has no study {name} to go on with; leave out --resume")
 
 
 def _demand_folder(out: Path) -> None:
@@ -326,16 +345,6 @@ def _demand_same_ranges(study: Any, task: Task, name: str) -> None:
                 ) from None
 
 
-def _give_up_dead(study: Any) -> None:
-    """Trials of processes of this machine that are no longer there have failed."""
-    from optuna.trial import TrialState
-
-    for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
-        host, _, process = str(trial.user_attrs.get(WHO, "")).rpartition(":")
-        if host == socket.gethostname() and not Path(f"/proc/{process}").exists():
-            study.tell(trial.number, state=TrialState.FAIL)
-
-
 class _Search:
     """Batches of trials, until there are enough."""
 
@@ -349,10 +358,11 @@ class _Search:
         processes: int,
         progress: Callable[[float, int], None],
         threads: int,
+        journal: Journal,
     ) -> None:
         self._task, self._study, self._total, self._batch = task, study, trials, batch
         self._executor, self._processes, self._progress = executor, processes, progress
-        self._threads = threads
+        self._threads, self._journal = threads, journal
         self.warnings: dict[str, None] = {}
         """What the runs warn of, each text once."""
         self._defaults = find(task.experiment).samples()
@@ -371,20 +381,18 @@ class _Search:
         """Ask, run, tell."""
         import optuna
 
-        distributions = {one.name: one.distribution() for one in self._task.ranges}
+        self._study.sampler = sampler(self._task.seeds[0])
         failed: str | None = None
         while (finished := self._finished()) < self._total:
-            # The same suggestions whether a study goes on or was interrupted between two batches.
-            seed = self._task.seeds[0] + len(self._study.get_trials(deepcopy=False))
-            self._study.sampler = optuna.samplers.TPESampler(seed=seed % 2**32, constant_liar=True)
             asked: list[Any] = []
             told = failed is None
             try:
-                for _ in range(min(self._batch, self._total - finished)):
-                    asked.append(self._study.ask(distributions))
+                self._ask(asked, finished)
                 failed = self._evaluate(asked, finished)
-            finally:
-                self._close(asked)
+            except BaseException as error:
+                self._end(asked, error)
+                raise
+            self._journal.clear()
             if failed is not None and not told:
                 raise TidegateError(f"two batches of trials have failed, the last with: {failed}")
         if failed is not None and not self._study.get_trials(
@@ -392,12 +400,49 @@ class _Search:
         ):
             raise TidegateError(f"no trial has a value, the last as {failed}")
 
+    def _ask(self, asked: list[Any], finished: int) -> None:
+        """A batch of trials: what an interrupted one has left, or else a new one."""
+        import optuna
+        from optuna.trial import TrialState
+
+        there = self._study.get_trials(deepcopy=False)
+        open_states = (TrialState.RUNNING, TrialState.WAITING)
+        left = [one for one in there if one.state in open_states and is_left(one)]
+        of = (
+            left[0].user_attrs[BATCH]
+            if left
+            else [here(), len(there), min(self._batch, self._total - finished)]
+        )
+        for one in left:
+            if one.user_attrs[BATCH] == of and one.state == TrialState.RUNNING:
+                self._begin(optuna.trial.Trial(self._study, one._trial_id), of, asked)
+        begun = sum(one.user_attrs.get(BATCH) == of and one.state != TrialState.WAITING for one in there)
+        waiting = any(one.user_attrs[BATCH] == of and one.state == TrialState.WAITING for one in left)
+        for number in range(of[2] - begun):
+            if number or not waiting:
+                # It says from its beginning whose it is.
+                self._study.enqueue_trial({}, user_attrs={WHO: here(), BATCH: of})
+            self._begin(self._study.ask(), of, asked)
+
+    def _begin(self, trial: Any, of: list[Any], asked: list[Any]) -> None:
+        asked.append(trial)
+        for name, value in ((WHO, here()), (BATCH, of)):
+            if trial.user_attrs.get(name) != value:
+                trial.set_user_attr(name, value)
+        for one in self._task.ranges:
+            one.suggest(trial)
+
     def _evaluate(self, asked: list[Any], finished: int) -> str | None:
         """Run the trials of a batch; why all of them have failed, if they have."""
         from optuna.trial import TrialState
 
-        for trial in asked:
-            trial.set_user_attr(WHO, f"{socket.gethostname()}:{os.getpid()}")
+        there = self._study.get_trials(deepcopy=False)
+        reported = {one.number: one.intermediate_values for one in there}
+        # Of a batch that is complete in part, none is given up any more: that was decided without those.
+        decided = any(
+            one.state == TrialState.COMPLETE and one.user_attrs.get(BATCH) == asked[0].user_attrs[BATCH]
+            for one in there
+        )
         points = [
             {
                 one.name: one.value(trial.params[one.name], self._defaults[one.name])
@@ -442,8 +487,9 @@ class _Search:
                 if step + 1 == len(steps):
                     self._study.tell(asked[number], values)
                 elif self._task.prune:
-                    asked[number].report(values[0], step)
-                    if asked[number].should_prune():
+                    if step not in reported[asked[number].number]:
+                        asked[number].report(values[0], step)
+                    if not decided and asked[number].should_prune():
                         self._study.tell(asked[number], state=TrialState.PRUNED)
                         del rows[number]
             if not rows:
@@ -463,40 +509,55 @@ class _Search:
         each = [recipe.cases(at) for at in range(len(alive))]
         owners = [number for number, cases in zip(alive, each, strict=True) for _ in cases]
         cases = [case for one in each for case in one]
-        wanted = [(index, seed) for seed in seeds for index in range(len(cases))]
+        places = {case.name: index for index, case in enumerate(cases)}
+        points = {case.name: recipe.points[at] for at, own in enumerate(each) for case in own}
+        self._journal.begin(points)
+        runs = [self._journal.had(case.name, seed) for seed in seeds for case in cases]
+        earlier = [one for one in runs if one is not None]
+        had = {(places[one.case], one.seed) for one in earlier}
+        every = [(index, seed) for seed in seeds for index in range(len(cases))]
+        wanted = [job for job in every if job not in had]
         ended = Ended()
 
         def tell(done: float, under_way: list[int], runs: list[Run]) -> None:
-            self._progress(before + part * done / len(wanted), self._total)
+            self._progress(before + part * (len(earlier) + done) / len(every), self._total)
 
         executor = self._executor or for_machine(self._processes, len(wanted), "sim")
-        jobs = Jobs(recipe, cases, wanted, "sim", _Nowhere(), threads=self._threads)
+        jobs = Jobs(recipe, cases, wanted, "sim", self._journal, threads=self._threads)
         try:
-            executor.run(jobs, tell, ended)
+            if wanted:
+                executor.run(jobs, tell, ended)
         except (OSError, ImportError) as error:
             raise _OfRuns(error) from None
+        ended.runs[:0] = earlier
         self.warnings |= dict.fromkeys(warning for one in ended.runs for warning in one.warnings)
         if ended.error is not None:
             raise _OfRuns(ended.error)
         if ended.interrupted:
             raise Interrupted(
-                f"interrupted with {self._finished()} of {self._total} trials done; the study has them; the same command goes on"
+                f"interrupted with {self._finished()} of {self._total} trials done; the study has them, and {len(ended.runs)} runs "
+                "of the next; the same command goes on"
             )
-        places = {case.name: index for index, case in enumerate(cases)}
-        missing = {(index, seed) for index, seed in wanted}
+        missing = set(every)
         for one in sorted(ended.runs, key=lambda one: (one.seed, places[one.case])):
             missing.discard((places[one.case], one.seed))
             rows[owners[places[one.case]]] += one.rows or []
         lost = "; ".join(ended.lost) or "a run has not ended"
         return {owners[index]: lost for index, _ in missing}
 
-    def _close(self, asked: list[Any]) -> None:
-        """Trials of a batch that something has ended have failed."""
+    def _end(self, asked: list[Any], error: BaseException) -> None:
+        """Leave the trials of a batch to who goes on, or fail those whose runs have ended it."""
         from optuna.trial import TrialState
 
-        numbers = {trial.number for trial in asked}
+        of_runs = error.error if isinstance(error, _OfRuns) else error
+        goes_on = isinstance(of_runs, KeyboardInterrupt | NotCarriedOut | OSError | ImportError)
+        numbers = {trial.number: trial for trial in asked}
         for trial in self._study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
-            if trial.number in numbers:
+            if trial.number not in numbers:
+                continue
+            if goes_on:
+                numbers[trial.number].set_user_attr(WHO, "")
+            else:
                 self._study.tell(trial.number, state=TrialState.FAIL)
 
 

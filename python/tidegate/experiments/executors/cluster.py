@@ -28,7 +28,18 @@ from tidegate import units
 from tidegate._core import TidegateError, __version__
 from tidegate.experiments import digests
 from tidegate.experiments.folder import encoded
-from tidegate.experiments.jobs import AGAIN_S, LOOK_S, Ended, Jobs, Recipe, Tell, run_case, sendable, told
+from tidegate.experiments.jobs import (
+    AGAIN_S,
+    LOOK_S,
+    Ended,
+    Jobs,
+    NotCarriedOut,
+    Recipe,
+    Tell,
+    run_case,
+    sendable,
+    told,
+)
 from tidegate.experiments.plan import Run
 
 EXTRA = 'clusters need more packages: pip install "tidegate[cluster]"'
@@ -46,7 +57,7 @@ UNREADABLE = "Error during deserialization of the task graph"
 """In the error of a scheduler that has not the modules of what it is given."""
 
 
-class OtherVersions(TidegateError):
+class OtherVersions(NotCarriedOut):
     """A worker has other versions than the parent."""
 
 
@@ -257,7 +268,7 @@ class Cluster:
             self._lost_scheduler()
 
     def _lost_scheduler(self) -> NoReturn:
-        raise TidegateError(
+        raise NotCarriedOut(
             f"the Dask scheduler of {self._where} has gone, or has cancelled the runs"
         ) from None
 
