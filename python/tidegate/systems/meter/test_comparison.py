@@ -68,6 +68,42 @@ def test_a_peer_that_starves_a_flow_is_said_to() -> None:
     assert holds(fair_sharing.claims_of(rows)) == {"drr-half": False}
 
 
+@pytest.mark.parametrize(
+    ("control", "share_mbps", "rtt_ms", "spared"),
+    [
+        # Two packets of 1500 bytes in 10 ms.
+        ("cubic", 2.4, 10, True),
+        ("cubic", 2.39, 10, False),
+        ("prague", 2.4, 10, True),
+        # Four, and no longer round trip than it heeds marks at.
+        ("bbr3", 9.6, 5, True),
+        ("bbr3", 9.59, 5, False),
+        ("bbr3", 100, 6, False),
+        ("bbr", 100, 1, False),
+    ],
+)
+def test_which_flows_marks_can_spare_losses(
+    control: str, share_mbps: float, rtt_ms: float, spared: bool
+) -> None:
+    assert fair_sharing.can_be_spared(control, share_mbps, rtt_ms) == spared
+
+
+@pytest.mark.slow
+def test_both_bbrs_run_with_and_without_ecn(tmp_path: Path) -> None:
+    settings = {
+        "cells": ("cubic-e+bbr-e", "cubic+bbr3", "5-cubic-e"),
+        "schemes": ("fair",),
+        "target_mbps": 10.0,
+        "duration_s": 20,
+    }
+    rows = run("meter.fair", settings, seeds=[1], out=tmp_path / "out")["rows"]
+    assert [row["label"] for row in rows[:4]] == ["cubic ECN", "bbr ECN", "cubic", "bbr3"]
+    # Of BBRv1 marks change nothing, and without ECN there are none.
+    assert [row["spared"] for row in rows] == [True, False, False, False, *[False] * 5]
+    assert [row["share_mbps"] for row in rows[4:]] == [2.0] * 5
+    assert {"bbr+ECN", "bbr3"} <= set(long_rtts.CONTROLS) & set(web_mix.BULK)
+
+
 @pytest.mark.slow
 def test_fair_shows_who_starves_cubic_beside_udp(tmp_path: Path) -> None:
     settings = {

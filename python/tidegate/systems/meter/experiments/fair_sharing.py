@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
-import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
@@ -92,6 +92,8 @@ EIGHT = ("reno", "cubic", "htcp", "vegas", "bbr", "bbr3+ECN", "dctcp+ECN", "prag
 CELLS = {
     "cubic-e+cubic": Cell("CUBIC with and without ECN", _tcp("cubic+ECN", "cubic")),
     "cubic+bbr": Cell("CUBIC, BBRv1", _tcp("cubic", "bbr")),
+    "cubic-e+bbr-e": Cell("CUBIC, BBRv1, both ECN", _tcp("cubic+ECN", "bbr+ECN")),
+    "cubic+bbr3": Cell("CUBIC, BBRv3", _tcp("cubic", "bbr3")),
     "cubic-e+bbr3-e": Cell("CUBIC, BBRv3, both ECN", _tcp("cubic+ECN", "bbr3+ECN")),
     "prague+cubic-e": Cell("Prague, CUBIC with ECN", _tcp("prague+ECN", "cubic+ECN")),
     "cubic+udp3": Cell("CUBIC, UDP of 3x", _beside_udp("cubic", 3, "not-ect")),
@@ -99,9 +101,12 @@ CELLS = {
     "two-rtts": Cell("CUBIC, base RTT and 10x", _two_rtts("off"), longest_rtts=10),
     "two-rtts-e": Cell("CUBIC with ECN, base RTT and 10x", _two_rtts("on"), longest_rtts=10),
     "eight": Cell("8 different controls", _tcp(*EIGHT)),
+    "5-cubic-e": Cell("5 CUBIC with ECN", _tcp(*["cubic+ECN"] * 5)),
     "8-cubic": Cell("8 CUBIC", _tcp(*["cubic"] * 8)),
     "8-cubic-e": Cell("8 CUBIC with ECN", _tcp(*["cubic+ECN"] * 8)),
     "16-cubic-e": Cell("16 CUBIC with ECN", _tcp(*["cubic+ECN"] * 16)),
+    "24-cubic-e": Cell("24 CUBIC with ECN", _tcp(*["cubic+ECN"] * 24)),
+    "40-cubic-e": Cell("40 CUBIC with ECN", _tcp(*["cubic+ECN"] * 40)),
     "64-cubic-e": Cell("64 CUBIC with ECN", _tcp(*["cubic+ECN"] * 64)),
     "short": Cell("CUBIC with and without ECN, short flows", _tcp("cubic+ECN", "cubic"), short=0.2),
 }
@@ -120,6 +125,13 @@ LIVE_CELLS = (
 """Those of controls that Linux has, or that BPF adds."""
 SHORT_SIZES = Sizes("20000 0\n500000 1\n")
 """Bytes of the short flows: 20 to 500 kB, all alike likely."""
+
+
+def can_be_spared(control: str, share_mbps: float, rtt_ms: float) -> bool:
+    """Whether early marks can spare a flow with ECN all losses: its control heeds them, and its share is packets enough a round trip."""
+    heeds = control != "bbr3" or rtt_ms <= BBR3_HEEDS_MS
+    window = share_mbps * 1e6 * (rtt_ms / 1e3) / MTU_BITS
+    return heeds and window >= LEAST_WINDOW.get(control, math.inf)
 
 
 def build(
@@ -163,8 +175,6 @@ def measure(contender: str, cell: str, rate_mbps: float, rtt_ms: float) -> Calla
             spec = flow.spec
             marked = tcp and getattr(spec, "ecn", "off") in ("on", "accurate")
             control = getattr(spec, "congestion_control", "udp")
-            heeds = control != "bbr3" or rtt_ms <= BBR3_HEEDS_MS
-            window = share * 1e6 * (rtt_ms / 1e3) / MTU_BITS
             out.append(
                 {
                     **burst_columns(contender, rate_mbps, at.longest_rtt_ms),
@@ -180,7 +190,7 @@ def measure(contender: str, cell: str, rate_mbps: float, rtt_ms: float) -> Calla
                     "worst_10_s": worst / share,
                     "jain": fairness,
                     "retransmits": retransmits_since(result, flow, LOSS_FREE_S) if tcp else None,
-                    "spared": marked and heeds and window >= LEAST_WINDOW.get(control, np.inf),
+                    "spared": marked and can_be_spared(control, share, rtt_ms),
                     "total_error": total,
                 }
             )

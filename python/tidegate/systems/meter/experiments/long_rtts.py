@@ -47,7 +47,18 @@ RANGE = 20.0
 LOSS_FREE_S = 5
 MTU_BITS = 12_000
 CUBIC_C, CUBIC_BETA = 0.4, 0.7
-CONTROLS = ("cubic", "cubic+ECN", "reno", "reno+ECN", "bbr", "bbr3+ECN", "dctcp+ECN", "prague+ECN")
+CONTROLS = (
+    "cubic",
+    "cubic+ECN",
+    "reno",
+    "reno+ECN",
+    "bbr",
+    "bbr+ECN",
+    "bbr3",
+    "bbr3+ECN",
+    "dctcp+ECN",
+    "prague+ECN",
+)
 TABLE = (
     "scheme",
     "burst_bytes",

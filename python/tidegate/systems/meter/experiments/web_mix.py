@@ -34,7 +34,7 @@ SMALL_BYTES = 100_000
 TAILS = (99, 95, 90)
 """Percentiles; of flows the highest is taken that `BEYOND` of them are beyond."""
 BEYOND = 5
-BULK = ("cubic", "cubic+ECN", "reno", "bbr", "bbr3+ECN", "dctcp+ECN", "prague+ECN")
+BULK = ("cubic", "cubic+ECN", "reno", "bbr", "bbr+ECN", "bbr3", "bbr3+ECN", "dctcp+ECN", "prague+ECN")
 TABLE = (
     "scheme",
     "burst_bytes",
