@@ -268,36 +268,90 @@ def test_the_windows_of_long_rtts(mbps: float, rtt_ms: float, seconds: int) -> N
 
 
 @pytest.mark.parametrize(
-    ("control", "mbps", "rtt_ms", "hard"),
+    ("control", "mbps", "rtt_ms", "exceeds", "hard"),
     [
-        # W RTT / 18: 833 packets and 0.1 s are 4.6 s, 83 packets and 0.1 s 0.46 s.
-        ("reno+ECN", 100, 100, True),
-        ("reno", 100, 100, True),
-        ("reno+ECN", 10, 100, False),
-        ("cubic", 100, 100, False),
+        # W RTT / 18 against 1.05 s, and 0.7 of it: 833 packets and 0.1 s are 4.6 s, 90 packets and 0.18 s 0.9 s, 83 and 0.1 s 0.46 s.
+        ("reno+ECN", 100, 100, True, True),
+        ("reno", 100, 100, True, True),
+        ("reno", 6, 180, False, True),
+        ("reno+ECN", 10, 100, False, False),
+        # 0.076 K: K is 10.6 s for 1458 packets, 9.0 s for 900.
+        ("cubic+ECN", 250, 70, False, True),
+        ("cubic", 60, 180, False, False),
+        # W / 4 round trips of 900 packets and 0.18 s are 40.5 s; of 833 packets and 40 ms 8.3 s, which are over at the tenth second.
+        ("dctcp+ECN", 60, 180, False, True),
+        ("dctcp+ECN", 250, 40, False, False),
+        ("prague+ECN", 250, 180, False, False),
+        ("bbr", 250, 180, False, False),
     ],
 )
-def test_the_cells_that_cannot(control: str, mbps: float, rtt_ms: float, hard: bool) -> None:
+def test_the_cells_that_cannot(control: str, mbps: float, rtt_ms: float, exceeds: bool, hard: bool) -> None:
+    assert long_rtts.exceeds_burst(control, mbps, rtt_ms) == exceeds
     assert long_rtts.cannot(control, mbps, rtt_ms) == hard
+
+
+def test_the_swings_are_those_of_a_sawtooth_and_of_a_cubic() -> None:
+    """The formulas against windows that are added up step by step."""
+    at = np.linspace(0, 1, 100_001)
+    packets, rtt_s = long_rtts.packets(60, 110), 0.11
+    reno = 2 / 3 + 2 / 3 * at
+    assert long_rtts.reno_swing_s(60, 110) == pytest.approx(
+        np.maximum(reno - 1, 0).mean() * packets * 2 / 3 * rtt_s, rel=1e-3
+    )
+    cubic = (1 - 0.3 * (1 - at) ** 3) / (1 - 0.3 / 4)
+    assert long_rtts.cubic_swing_s(60, 110) == pytest.approx(
+        2 * np.maximum(cubic - 1, 0).mean() * long_rtts.epoch_s(60, 110), rel=0.01
+    )
+    # DCTCP from the tenth second to the end of its growth, after 15 s.
+    grows_s = packets / 4 * rtt_s
+    assert 10 < grows_s < 63
+    time_s = np.linspace(10, grows_s, 100_001)
+    lacking = (0.25 * (1 - time_s / grows_s)).mean() * (grows_s - 10)
+    assert long_rtts.dctcp_loss_s(60, 110) == pytest.approx(lacking, rel=1e-3)
 
 
 @pytest.mark.parametrize(
     ("given", "broken"),
     [
         ({}, set()),
-        ({"error": -0.021}, {"fair-rate", "fair-bcpqp"}),
-        ({"error": 0.021}, {"fair-rate", "fair-bcpqp"}),
+        ({"error": -0.021}, {"fair-rate", "fair-fits", "fair-bcpqp"}),
+        ({"error": 0.021}, {"fair-rate", "fair-fits", "fair-bcpqp"}),
         ({"error": 0.016}, {"fair-bcpqp"}),
-        ({"cannot": True, "error": -0.24}, {"fair-bcpqp"}),
-        ({"cannot": True, "error": -0.26}, {"fair-bcpqp", "fair-reno"}),
+        # A swing between the room that it has and the burst: no exception of property 2.
+        ({"base_rtt_ms": 180.0, "target_mbps": 6.0, "error": -0.021}, {"fair-rate", "fair-bcpqp"}),
+        ({"base_rtt_ms": 180.0, "error": -0.24}, {"fair-bcpqp"}),
+        ({"base_rtt_ms": 180.0, "error": -0.26}, {"fair-reno", "fair-bcpqp"}),
+        (
+            {"control": "cubic", "target_mbps": 250.0, "base_rtt_ms": 70.0, "error": -0.074},
+            {"fair-rate", "fair-bcpqp"},
+        ),
+        (
+            {"control": "cubic", "target_mbps": 250.0, "base_rtt_ms": 70.0, "error": -0.076},
+            {"fair-rate", "fair-cubic", "fair-bcpqp"},
+        ),
+        (
+            {"control": "dctcp+ECN", "target_mbps": 60.0, "base_rtt_ms": 180.0, "error": -0.26},
+            {"fair-rate", "fair-dctcp", "fair-bcpqp"},
+        ),
+        ({"retransmits": 10}, set()),
+        ({"retransmits": 11}, {"fair-bcpqp-loss"}),
+        ({"control": "reno+ECN", "retransmits": 1}, {"fair-loss"}),
+        # Less than two packets a round trip, and a control that does not heed marks.
+        ({"control": "reno+ECN", "base_rtt_ms": 2.0, "retransmits": 1}, set()),
+        ({"control": "bbr+ECN", "retransmits": 11}, {"fair-bcpqp-loss"}),
     ],
 )
 def test_the_claims_of_longrtt(given: dict[str, Any], broken: set[str]) -> None:
-    row: Row = {"control": "reno", "target_mbps": 10.0, "base_rtt_ms": 50.0, "cannot": False}
+    row: Row = {"control": "reno", "target_mbps": 10.0, "base_rtt_ms": 50.0, "error": 0.0, "retransmits": 0}
+    row |= {"scheme": "fair"}
+    hard: Row = {**row, **given}
     rows = [
-        {**row, "scheme": "fair", "error": 0.0, "base_rtt_ms": 100.0},
-        {**row, "scheme": "fair", "error": 0.0, **given},
-        *({**row, "scheme": "bcpqp", "error": -0.0075, "base_rtt_ms": rtt} for rtt in (50.0, 100.0)),
+        {**row, "base_rtt_ms": 100.0},
+        hard,
+        *(
+            {**one, "scheme": "bcpqp", "error": -0.0075, "retransmits": 10}
+            for one in (hard, {**row, "base_rtt_ms": 100.0})
+        ),
     ]
     judged = holds(long_rtts.claims_of(rows))
     assert {id for id, held in judged.items() if not held} == broken

@@ -3,10 +3,20 @@
 A cell's window begins at the 10th second and lasts 50 s (50 times the burst of one second that contenders have alike) or three of CUBIC's
 epochs at its window, whichever is longer; every row states it. Goodput is scaled by 1500/1448, with raw goodput beside it.
 
-What cannot be at the rate is derived beforehand. Reno's window swings by half of it: W x RTT / 18 of the rate's time passes or is lacking
-around the mean (W in packets). Where that is more than the burst, the bucket is empty before the window is cut, and the mean falls towards
-3/4: there the bound is -25 %. It grows by a packet a round trip: where W / 2 round trips are longer than the window, what slow start has
-lost is not made up for in it, and the mean is lower still.
+What cannot be at the rate is derived beforehand. Without a queue the window is the rate, and the level of a phantom queue its integral:
+it swings around its mean as the window swings around the rate, by what passes or is lacking in half of a cycle, in seconds of the rate.
+Where the queue is empty before the window is as large as the rate again, the mean is below the rate. The fair meter tells a flow to slow
+down at 0.7 of its burst at the latest, so a swing has room for 0.7 x 1.05 s (`DEPTH_S`).
+
+- Reno's window grows from 2/3 W to 4/3 W, by a packet a round trip (W: packets in flight at the rate): W x RTT / 18.
+- CUBIC's mean is 0.925 of its maximum, which it reaches after K: 0.038 K, and twice of that with fast convergence (RFC 9438 section 4.7).
+- DCTCP's swing is small, but its first cut is one half (alpha begins at 1). The meter ends slow start when 0.75 of the flow's share have
+  been sent in a round trip; the answer comes after another doubling, so 0.75 W are left. They grow by a packet a round trip for W / 4
+  round trips, in which what is lacking is lost.
+
+Property 2 of the meter has only Reno with a swing of more than the burst as an exception; `fair-rate` judges by that, and `fair-fits` by
+the list above. What cannot be at the rate is still bounded: by the mean of a sawtooth whose maximum is the rate, which is 3/4 for Reno and
+0.925 for CUBIC, and by the 3/4 that slow start leaves of DCTCP's.
 """
 
 from __future__ import annotations
@@ -19,7 +29,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from tidegate import units
-from tidegate.claims import Claim, Percents, Row, between, medians, percent
+from tidegate.claims import Claim, Percents, Row, between, medians, most, percent
 from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, experiment
 from tidegate.network import Network
 from tidegate.plots import all_rows
@@ -34,18 +44,23 @@ from tidegate.systems.meter.experiments.customer import (
     sent,
     tcp_history,
 )
+from tidegate.systems.meter.experiments.fair_sharing import LOSS_FREE_S, MTU_BITS, can_be_spared
+from tidegate.systems.meter.fair import TARGET
 
 FROM_S = 10
 BURST_S = 2**20 / 1e6
 """Of the contenders with an equal burst: what Reno's swing is compared with, and a 50th of the shortest window."""
 BURSTS = 50
 EPOCHS = 3
+DEPTH_S = TARGET * BURST_S
+"""In which the fair meter lets a flow's queue swing."""
 LIMIT = 0.02
-STARVED = -0.25
+STARVED = {"reno": -0.25, "cubic": -0.075, "dctcp": -0.25}
+"""Of what cannot be at the rate, by control."""
 RANGE = 20.0
 """Percent that the figure's colours tell apart."""
-LOSS_FREE_S = 5
-MTU_BITS = 12_000
+PEERS = ("bcpqp", "bcpqp-1s")
+WHY_LOSS = "not explained"
 CUBIC_C, CUBIC_BETA = 0.4, 0.7
 CONTROLS = (
     "cubic",
@@ -90,14 +105,41 @@ def window_s(rate_mbps: float, rtt_ms: float) -> int:
     return int(np.ceil(max(BURSTS * BURST_S, EPOCHS * epoch_s(rate_mbps, rtt_ms))))
 
 
-def swing_s(rate_mbps: float, rtt_ms: float) -> float:
+def reno_swing_s(rate_mbps: float, rtt_ms: float) -> float:
     """What Reno's sawtooth has above or below its mean, in seconds of the rate: W x RTT / 18."""
     return packets(rate_mbps, rtt_ms) * rtt_ms / 1e3 / 18
 
 
+def cubic_swing_s(rate_mbps: float, rtt_ms: float) -> float:
+    """The same of CUBIC, with fast convergence: twice 0.038 K."""
+    return 2 * 0.038 * epoch_s(rate_mbps, rtt_ms)
+
+
+def dctcp_loss_s(rate_mbps: float, rtt_ms: float) -> float:
+    """What DCTCP loses in a cell's window after slow start, in seconds of the rate: it begins at 3/4 and grows for W / 4 round trips."""
+    grows_s = packets(rate_mbps, rtt_ms) / 4 * rtt_ms / 1e3
+    end_s = FROM_S + window_s(rate_mbps, rtt_ms)
+    at = np.clip([FROM_S, end_s], 0, grows_s)
+    # The integral of 1/4 (1 - t / grows).
+    lacking = (at - at**2 / (2 * grows_s)) / 4
+    return float(lacking[1] - lacking[0])
+
+
+def exceeds_burst(control: str, rate_mbps: float, rtt_ms: float) -> bool:
+    """Property 2's exception: Reno whose swing is more than the burst."""
+    return control.startswith("reno") and reno_swing_s(rate_mbps, rtt_ms) > BURST_S
+
+
 def cannot(control: str, rate_mbps: float, rtt_ms: float) -> bool:
-    """Whether a cell cannot be at the rate with a burst of a second: Reno's, where its swing is more."""
-    return control.startswith("reno") and swing_s(rate_mbps, rtt_ms) > BURST_S
+    """Whether a cell cannot be at the rate behind the fair meter, by the derivation above."""
+    match control.partition("+")[0]:
+        case "reno":
+            return reno_swing_s(rate_mbps, rtt_ms) > DEPTH_S
+        case "cubic":
+            return cubic_swing_s(rate_mbps, rtt_ms) > DEPTH_S
+        case "dctcp":
+            return dctcp_loss_s(rate_mbps, rtt_ms) > LIMIT * window_s(rate_mbps, rtt_ms)
+    return False
 
 
 def build(contender: str, control: str, rate_mbps: float, rtt_ms: float, seed: int) -> Customer:
@@ -139,30 +181,21 @@ def cell(row: Row) -> str:
     return f"{row['control']}, {row['target_mbps']:g} Mbit/s, {row['base_rtt_ms']:g} ms"
 
 
+def _place(row: Row) -> tuple[str, float, float]:
+    return row["control"], row["target_mbps"], row["base_rtt_ms"]
+
+
 def claims_of(rows: list[Row]) -> list[Claim]:
-    """Property 2 of the meter for ours, and its mean error against BC-PQP's."""
+    """Properties 2 and 4 of the meter for ours, and its mean error and retransmissions against BC-PQP's."""
     out: list[Claim] = []
     for name, way in CONTENDERS.items():
         own = [row for row in rows if row["scheme"] == name]
         if not own or way.of != "ours":
             continue
-        usual = medians([row for row in own if not row["cannot"]], "error", cell)
-        hard = medians([row for row in own if row["cannot"]], "error", cell)
-        why = way.weakness
-        if usual:
-            statement = (
-                f"{way.text}: goodput within 2 % of the rate in each cell but those of Reno that cannot"
-            )
-            out.append(
-                between(f"{name}-rate", "ours", statement, usual, -LIMIT, LIMIT, why=why, form=Percents(8))
-            )
-        if hard:
-            statement = f"{way.text}: Reno, where its swing is more than the burst: -25 % to +2 %"
-            out.append(
-                between(f"{name}-reno", "ours", statement, hard, STARVED, LIMIT, why=why, form=Percents(8))
-            )
+        out += _rate(name, own)
+        out += _losses(name, own, rows)
         mine = {at: abs(error) for at, error in medians(own, "error", cell).items()}
-        for peer in ("bcpqp", "bcpqp-1s"):
+        for peer in PEERS:
             theirs = medians([row for row in rows if row["scheme"] == peer], "error", cell)
             both = [at for at in mine if at in theirs]
             if both:
@@ -178,10 +211,75 @@ def claims_of(rows: list[Row]) -> list[Claim]:
                         statement,
                         {"mean": means[0] - means[1]},
                         high=0,
-                        why=why,
+                        why=way.weakness,
                         form=Percents(),
                     )
                 )
+    return out
+
+
+def _rate(name: str, own: list[Row]) -> list[Claim]:
+    """Property 2: at the rate but where that cannot be."""
+    way = CONTENDERS[name]
+    groups = [
+        (
+            "rate",
+            "goodput within 2 % of the rate in each cell but those of Reno whose swing is more than the burst",
+            [row for row in own if not exceeds_burst(*_place(row))],
+            -LIMIT,
+        ),
+        (
+            "fits",
+            "goodput within 2 % of the rate in each cell whose window has room to swing",
+            [row for row in own if not cannot(*_place(row))],
+            -LIMIT,
+        ),
+    ]
+    for control, lowest in STARVED.items():
+        statement = f"{control}, where its window has no room to swing: {percent(lowest)} to {percent(LIMIT)}"
+        some = [row for row in own if row["control"].startswith(control) and cannot(*_place(row))]
+        groups.append((control, statement, some, lowest))
+    return [
+        between(
+            f"{name}-{id}",
+            "ours",
+            f"{way.text}: {statement}",
+            medians(some, "error", cell),
+            lowest,
+            LIMIT,
+            why=way.weakness,
+            form=Percents(8),
+        )
+        for id, statement, some, lowest in groups
+        if some
+    ]
+
+
+def _spared(row: Row) -> bool:
+    control, _, ecn = row["control"].partition("+")
+    return bool(ecn) and can_be_spared(control, row["target_mbps"], row["base_rtt_ms"])
+
+
+def _losses(name: str, own: list[Row], rows: list[Row]) -> list[Claim]:
+    """Property 4: none where marks can spare them, and no more than behind BC-PQP elsewhere."""
+    way, out = CONTENDERS[name], []
+    spared = most([row for row in own if _spared(row)], "retransmits", cell)
+    if spared:
+        statement = (
+            f"{way.text}: no retransmissions after {LOSS_FREE_S} s of flows that heed marks and whose rate is two packets a round trip "
+            "or more (BBRv3: four)"
+        )
+        out.append(between(f"{name}-loss", "ours", statement, spared, 0, 0, why=WHY_LOSS))
+    counts = medians([row for row in own if not _spared(row)], "retransmits", cell)
+    for peer in PEERS:
+        theirs = medians([row for row in rows if row["scheme"] == peer], "retransmits", cell)
+        more = {at: count - theirs[at] for at, count in counts.items() if at in theirs}
+        if more:
+            statement = (
+                f"{way.text} against {CONTENDERS[peer].text}: no more retransmissions of any flow without ECN, or that does not heed marks, "
+                "or whose rate is too small for it"
+            )
+            out.append(between(f"{name}-{peer}-loss", "ours", statement, more, high=0, why=way.weakness))
     return out
 
 
