@@ -12,7 +12,16 @@ import pytest
 from tidegate.claims import Claim, Row
 from tidegate.experiments import run
 from tidegate.measures import History
-from tidegate.systems.meter.experiments import bursts, cheating, fair_sharing, long_rtts, web_mix
+from tidegate.systems.meter.experiments import (
+    bursts,
+    cheating,
+    congestion_controls,
+    fair_sharing,
+    long_rtts,
+    rates,
+    several_flows,
+    web_mix,
+)
 
 
 def holds(claims: list[Claim]) -> dict[str, bool]:
@@ -373,6 +382,34 @@ def test_longrtt_states_its_window_and_both_layers(tmp_path: Path) -> None:
         assert abs(row["error"] - row["passed_error"]) < 0.02
         assert abs(row["error"]) < 0.05
     assert (tmp_path / "out" / "figure.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(("goodput", "held"), [(-0.02, True), (-0.021, False), (0.02, True), (0.021, False)])
+def test_the_rate_is_judged_by_goodput_within_2_percent(goodput: float, held: bool) -> None:
+    """All IP bytes are at the rate: what is sent twice is no goodput."""
+    row: Row = {"scheme": "fair", "base_rtt_ms": 1.0, "target_mbps": 10, "case": "fair", "flow": 0}
+    row |= {"settled_error": 0.0, "settled_excess_10_s": 0.0, "settled_goodput_error": goodput}
+    single = rates.rates(rates_mbps=(10,), base_rtts_ms=(1.0,), schemes=("fair",))
+    cells = congestion_controls.matrix(controls=("reno",), base_rtts_ms=(1.0,), rates_mbps=(10,))
+    of_cells = [{**row, "congestion_control": "reno", "excess_10_s": 0.0}]
+    assert holds(single.claims([row])) == {"fair-1ms-settled": held, "fair-1ms-excess": True}
+    assert holds(several_flows.flow_claims("meter.flows", [row], ("fair",), (1.0,), 20)) == {"fair-1ms": held}
+    assert holds(cells.claims(of_cells)) == {"cells": held, "excess": True}
+
+
+@pytest.mark.slow
+def test_goodput_is_scaled_by_the_mtu(tmp_path: Path) -> None:
+    settings = {
+        "rates_mbps": (20,),
+        "base_rtts_ms": (1.0,),
+        "schemes": ("fair",),
+        "mtu": 9000,
+        "duration_s": 15,
+    }
+    (row,) = run("meter.rates", settings, seeds=[1], out=tmp_path / "out")["rows"]
+    # 52 bytes of a packet are headers; a last packet may be on its way.
+    assert row["settled_goodput_error"] == pytest.approx(row["settled_error"], abs=0.002)
+    assert row["goodput_error"] < row["relative_error"] - 0.005
 
 
 def mix_row(scheme: str, load: float = 0.3, seed: int = 1, **given: Any) -> Row:

@@ -31,6 +31,7 @@ from tidegate.systems.meter.controller import (
     Prefix,
     Seen,
 )
+from tidegate.systems.meter.experiments.scheme_grid import goodput_error
 from tidegate.systems.meter.experiments.testbed import (
     SCHEMES,
     Counts,
@@ -49,10 +50,10 @@ SECOND = 1_000_000_000_000
 def settled_error(
     scheme: str, rtt_ms: float, target: int, seconds: int = 20, control: str = "cubic"
 ) -> float:
+    """Of goodput, scaled to bytes of IP, from the 10th second on."""
     network = metered_flows(scheme, rtt_ms, [target], congestion_control=control)
-    (row,) = flow_rows(network.run(f"{seconds} s"), scheme, rtt_ms, [target])
-    error: float = row["settled_error"]
-    return error
+    network.record("1 s")
+    return goodput_error(network.run(f"{seconds} s"), 0, target, 10)
 
 
 @pytest.mark.parametrize("target", [100, 400])
@@ -67,12 +68,12 @@ def test_the_plain_meter_starves_tcp_where_two_packets_a_round_trip_are_more(tar
 @pytest.mark.parametrize("rtt_ms", [0.012, 0.1, 0.5, 1.0])
 @pytest.mark.parametrize("target", [100, 500])
 def test_the_fair_meter_gives_tcp_its_rate(rtt_ms: float, target: int) -> None:
-    assert abs(settled_error("fair", rtt_ms, target)) < 0.05
+    assert abs(settled_error("fair", rtt_ms, target)) < 0.02
 
 
 @pytest.mark.parametrize("control", ["reno", "bbr", "bbr3", "htcp", "dctcp", "vegas"])
 def test_it_does_so_for_other_congestion_controls(control: str) -> None:
-    assert abs(settled_error("fair", 1.0, 100, control=control)) < 0.05
+    assert abs(settled_error("fair", 1.0, 100, control=control)) < 0.02
 
 
 def test_a_plain_bucket_can_have_the_bytes_of_the_fair_meter() -> None:
@@ -323,6 +324,7 @@ def test_an_experiment_with_rows_for_each_flow(tmp_path: Path) -> None:
     answer = run_experiment("meter.targets", settings, seeds=[1], out=tmp_path / "run")
     assert [(row["target_mbps"], row["flow"]) for row in answer["rows"]] == [(20, 0), (40, 1), (30, 0)]
     assert all(claim["holds"] for claim in answer["claims"])
+    assert all(abs(row["settled_goodput_error"] - row["settled_error"]) < 0.01 for row in answer["rows"])
     assert (tmp_path / "run" / "figure.png").stat().st_size > 10_000
 
 

@@ -27,8 +27,8 @@ from tidegate.systems.meter.controller import FRAME_BYTES, Match, Meter, Prefix
 from tidegate.systems.meter.experiments.contenders import CONTENDERS, burst_bytes, rate_bps
 from tidegate.systems.meter.setup import program
 
-IP_OF_PAYLOAD = 1500 / 1448
-"""Bytes of IP for a byte of goodput, in full packets with timestamps."""
+TCP_IP_BYTES = 52
+"""Headers of a segment with timestamps."""
 FRAME_OF_IP = (1500 + FRAME_BYTES) / 1500
 SINK = "far -> udp{}"
 PASSED = "meter -> far"
@@ -178,7 +178,7 @@ class Customer:
         """Bytes of IP of each flow that came through: scaled goodput of TCP, what a UDP flow's sink was sent."""
         sinks = iter(range(len(self.watched)))
         return [
-            tcp_history(result, flow) if flow.kind == "tcp" else sent(result, SINK.format(next(sinks)))
+            tcp_history(result, flow.number) if flow.kind == "tcp" else sent(result, SINK.format(next(sinks)))
             for flow in self.flows
         ]
 
@@ -211,11 +211,16 @@ def sent(result: Result, queue: str) -> History:
     return _from_zero(samples["time_s"].to_numpy(), samples["sent_bytes"].to_numpy())
 
 
-def tcp_history(result: Result, flow: Flow) -> History:
-    """Goodput of a TCP flow in bytes of IP."""
-    samples = result.flow_samples.filter(pl.col("flow") == flow.number)
+def ip_of_payload(mtu: int) -> float:
+    """Bytes of IP for a byte of goodput, in full packets with timestamps."""
+    return mtu / (mtu - TCP_IP_BYTES)
+
+
+def tcp_history(result: Result, flow: int, mtu: int = 1500) -> History:
+    """Goodput of a TCP flow, by its number, in bytes of IP."""
+    samples = result.flow_samples.filter(pl.col("flow") == flow)
     return _from_zero(
-        samples["time_s"].to_numpy(), samples["bytes_received"].to_numpy().astype(float) * IP_OF_PAYLOAD
+        samples["time_s"].to_numpy(), samples["bytes_received"].to_numpy().astype(float) * ip_of_payload(mtu)
     )
 
 

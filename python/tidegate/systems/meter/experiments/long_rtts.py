@@ -36,10 +36,10 @@ from tidegate.plots import all_rows
 from tidegate.results import Result
 from tidegate.systems.meter.experiments.contenders import CONTENDERS, Contenders, burst_columns
 from tidegate.systems.meter.experiments.customer import (
-    IP_OF_PAYLOAD,
     PASSED,
     Customer,
     excess,
+    ip_of_payload,
     retransmits_since,
     sent,
     tcp_history,
@@ -155,7 +155,7 @@ def measure(contender: str, control: str, rate_mbps: float, rtt_ms: float) -> Ca
 
     def row(result: Result) -> Row:
         (flow,) = build(contender, control, rate_mbps, rtt_ms, 1).flows
-        passed, goodput = sent(result, PASSED), tcp_history(result, flow).mbps(FROM_S)
+        passed, goodput = sent(result, PASSED), tcp_history(result, flow.number).mbps(FROM_S)
         burst = burst_columns(contender, rate_mbps, rtt_ms)
         return {
             **burst,
@@ -165,7 +165,7 @@ def measure(contender: str, control: str, rate_mbps: float, rtt_ms: float) -> Ca
             "from_s": FROM_S,
             "window_s": window_s(rate_mbps, rtt_ms),
             "cannot": cannot(control, rate_mbps, rtt_ms),
-            "goodput_mbps": goodput / IP_OF_PAYLOAD,
+            "goodput_mbps": goodput / ip_of_payload(1500),
             "error": goodput / rate_mbps - 1,
             "passed_error": passed.mbps(FROM_S) / rate_mbps - 1,
             "excess_ms": excess(passed, rate_mbps) * 8e-3 / rate_mbps,

@@ -13,6 +13,7 @@ from tidegate.experiments import Plan, Run, experiment
 from tidegate.papers import of_run
 from tidegate.systems.meter.claims import CLAIMS
 from tidegate.systems.meter.experiments.scheme_grid import (
+    LIMIT,
     QUICK_S,
     TABLE,
     WHY_FAIR,
@@ -76,10 +77,10 @@ def _rate_claims(rows: list[Row], scheme: str, rtt: float, mtu: int) -> list[Cla
             between(
                 f"{id}-settled",
                 "ours",
-                f"{where}: at most 5 % from the target, from the 10th second on",
-                medians(rows, "settled_error", target_label),
-                -0.05,
-                0.05,
+                f"{where}: goodput, scaled to IP bytes, at most 2 % from the target, from the 10th second on",
+                medians(rows, "settled_goodput_error", target_label),
+                -LIMIT,
+                LIMIT,
                 why=WHY_FAIR,
                 form=Percents(),
             ),

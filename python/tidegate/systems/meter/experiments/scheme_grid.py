@@ -12,7 +12,8 @@ from tidegate.claims import Row
 from tidegate.experiments import Case, Run
 from tidegate.plots import all_rows
 from tidegate.results import Result
-from tidegate.systems.meter.experiments.testbed import SCHEMES, flow_rows, metered_flows
+from tidegate.systems.meter.experiments.customer import tcp_history
+from tidegate.systems.meter.experiments.testbed import SCHEMES, SETTLED_S, flow_rows, metered_flows
 
 QUICK_S = 40
 TABLE = (
@@ -26,6 +27,8 @@ TABLE = (
     "ce_marks",
     "timeouts",
 )
+LIMIT = 0.02
+"""Property 2: how far from its target a flow's goodput is, scaled to bytes of IP."""
 WHY_FAIR = "not explained"
 
 
@@ -39,9 +42,24 @@ def rows_of(rows: Sequence[Row], scheme: str, base_rtt_ms: float) -> list[Row]:
     return [row for row in rows if row["scheme"] == scheme and row["base_rtt_ms"] == base_rtt_ms]
 
 
-def measure(scheme: str, base_rtt_ms: float, targets_mbps: Sequence[int]) -> Callable[[Result], list[Row]]:
-    """How a case is measured: a row for each flow."""
-    return lambda result: flow_rows(result, scheme, base_rtt_ms, targets_mbps)
+def goodput_error(result: Result, flow: int, target_mbps: int, since_s: float, mtu: int = 1500) -> float:
+    """Goodput of a flow from a time on, scaled to bytes of IP, relative to its target; the network was recorded."""
+    return tcp_history(result, flow, mtu).mbps(since_s) / target_mbps - 1
+
+
+def measure(
+    scheme: str, base_rtt_ms: float, targets_mbps: Sequence[int], mtu: int
+) -> Callable[[Result], list[Row]]:
+    """How a case is measured: a row for each flow, with what it has once it is settled (`settled_goodput_error`)."""
+
+    def rows(result: Result) -> list[Row]:
+        out = flow_rows(result, scheme, base_rtt_ms, targets_mbps)
+        for row in out:
+            since = min(SETTLED_S, tcp_history(result, row["flow"]).time_s[-1] / 2)
+            row["settled_goodput_error"] = goodput_error(result, row["flow"], row["target_mbps"], since, mtu)
+        return out
+
+    return rows
 
 
 def grid(
@@ -55,17 +73,14 @@ def grid(
     ecn: str = "on",
 ) -> list[Case]:
     """A case for each scheme, base RTT and set of targets."""
-    return [
-        Case(
-            f"{scheme}-{rtt:g}ms-{'-'.join(map(str, targets))}",
-            metered_flows(scheme, rtt, targets, congestion_control=congestion_control, ecn=ecn, mtu=mtu),
-            f"{duration_s} s",
-            measure(scheme, rtt, targets),
-        )
-        for rtt in base_rtts_ms
-        for scheme in schemes
-        for targets in sets
-    ]
+
+    def case(scheme: str, rtt: float, targets: Sequence[int]) -> Case:
+        network = metered_flows(scheme, rtt, targets, congestion_control=congestion_control, ecn=ecn, mtu=mtu)
+        network.record("1 s")
+        label = f"{scheme}-{rtt:g}ms-{'-'.join(map(str, targets))}"
+        return Case(label, network, f"{duration_s} s", measure(scheme, rtt, targets, mtu))
+
+    return [case(scheme, rtt, targets) for rtt in base_rtts_ms for scheme in schemes for targets in sets]
 
 
 def draw_rates(

@@ -11,7 +11,7 @@ from tidegate.experiments import Run
 from tidegate.papers import of_run
 from tidegate.plots import all_rows
 from tidegate.systems.meter.claims import CLAIMS
-from tidegate.systems.meter.experiments.scheme_grid import WHY_FAIR, rows_of
+from tidegate.systems.meter.experiments.scheme_grid import LIMIT, WHY_FAIR, rows_of
 from tidegate.systems.meter.experiments.testbed import SCHEMES
 
 
@@ -24,17 +24,22 @@ def flow_claims(
         return out
     for rtt in base_rtts_ms:
         settled = medians(
-            rows_of(rows, "fair", rtt), "settled_error", lambda row: f"{row['case']}, flow {row['flow']}"
+            rows_of(rows, "fair", rtt),
+            "settled_goodput_error",
+            lambda row: f"{row['case']}, flow {row['flow']}",
         )
-        statement = f"{SCHEMES['fair'].text}, {rtt:g} ms: every flow at most 5 % from its target, from the 10th second on"
+        statement = (
+            f"{SCHEMES['fair'].text}, {rtt:g} ms: the goodput of every flow, scaled to IP bytes, at most 2 % from its target, "
+            "from the 10th second on"
+        )
         out.append(
             between(
                 f"fair-{rtt:g}ms",
                 "ours",
                 statement,
                 settled,
-                -0.05,
-                0.05,
+                -LIMIT,
+                LIMIT,
                 why=WHY_FAIR,
                 form=Percents(),
             )
