@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tidegate.systems.meter.fair import BEGIN, burst_bytes
 from tidegate.systems.meter.fair_harness import MS, US, Fair, S, datagram, datagram6, segment
 from tidegate.systems.meter.packet_harness import CE, ECT0, ECT1, ENGINES, NOT_ECT, Engine, ecn_of, folded
+from tidegate.systems.register_accesses import accesses, arrays, operations, source
 
 SOURCE = bytes([192, 0, 2, 1])
 CODES = [NOT_ECT, ECT1, ECT0, CE]
@@ -329,12 +330,33 @@ def test_a_new_meter_begins_with_a_part_of_its_limit() -> None:
 
 
 def test_no_division_few_products_and_each_register_is_read_and_written_once() -> None:
-    """What a switch's stages can do: no division, no random number, and one read and one write of each register for a packet."""
-    text = Path(__file__).with_name("fair.p4").read_text()
-    source = "\n".join(line.split("//")[0] for line in text.splitlines() if "#include" not in line)
-    assert not [word for word in ("/", "%", "random(") if word in source]
-    products = [line for line in source.splitlines() if "*" in line]
-    assert len(products) == 3, products
-    for register in ("total", "peak", "flows", "finish", "state", "lowest", "reference", "amount"):
-        assert source.count(f"{register}.read(") == 1, register
-        assert source.count(f"{register}.write(") == 1, register
+    """What a switch's stages can do: no division, no random number, and on each path at most one read and one write of each array."""
+    program = Path(__file__).with_name("fair.p4")
+    # A packet's time; what it costs its flow, two; the room that the total leaves to a flow.
+    assert [operation[2] for operation in operations(program)] == ["*"] * 4
+    assert "random(" not in source(program)
+    # The controller's own.
+    touched = arrays(program) - {"target"}
+    assert len(touched) == 8
+    expected = {(array, what): 1 for array in touched for what in ("read", "write")}
+    assert accesses(program, "FairIngress") == expected
+    assert not accesses(program, "FairEgress")
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("r.read(x, 0); if (x > 0) { r.write(0, x); } else { r.write(0, 1); }", {"read": 1, "write": 1}),
+        ("r.read(x, 0); if (x > 0) { r.write(0, x); } r.write(0, 1);", {"read": 1, "write": 2}),
+        ("if (x > 0) { r.read(x, 0); } else if (x > 1) { r.read(x, 0); r.read(x, 0); }", {"read": 2}),
+        ("inner.apply(); r.read(x, 0);", {"read": 2}),
+    ],
+)
+def test_accesses_are_counted_by_path(tmp_path: Path, body: str, found: dict[str, int]) -> None:
+    program = tmp_path / "program.p4"
+    program.write_text(
+        "control Inner() { apply { r.read(x, 0); } }\n"
+        f"control Outer() {{ register<bit<32>>(SIZE) r; Inner() inner; apply {{ {body} }} }}\n"
+    )
+    assert arrays(program) == {"r"}
+    assert accesses(program, "Outer") == {("r", what): count for what, count in found.items()}
