@@ -307,7 +307,8 @@ PARTS = [[rate] for rate in (100, 200, 400, 800)]
     [
         ("C12", "plain", PARTS, -0.8),
         ("C19", "paper-unbounded", ALIKE, -0.05),
-        ("C20", "plain", ALIKE, -0.8),
+        ("C20a", "plain", ALIKE, -0.8),
+        ("C20b", "plain", DIFFERENT, -0.8),
         ("C21", "paper-unbounded", DIFFERENT, -0.05),
     ],
 )
@@ -325,6 +326,14 @@ def test_a_claim_of_the_meter_needs_all_of_its_cells(
             judged("meter", claim, meter_cells(scheme, here, error) + there, duration_s=180)
     other = meter_cells(scheme, [[50]], 0.5)
     assert judged("meter", claim, meter_cells(scheme, sets, error) + other, duration_s=180).found
+
+
+def test_one_of_four_targets_that_is_near_its_rate_breaks_the_claim_of_other_meters() -> None:
+    rows = meter_cells("plain", DIFFERENT, -0.8)
+    assert judged("meter", "C20b", rows, duration_s=180).found
+    rows[-1]["goodput_error"] = -0.04
+    finding = judged("meter", "C20b", rows, duration_s=180)
+    assert (finding.found, "-4.0 %" in finding.measured) == (False, True)
 
 
 def test_flows_that_are_not_alike_are_found_out() -> None:

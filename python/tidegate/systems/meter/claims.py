@@ -209,12 +209,21 @@ CLAIMS = (
         of_sets(PAPERS, ALIKE, alike),
     ),
     PaperClaim(
-        "C20",
+        "C20a",
         "Figs. 14-16",
         "other meters: far below the rate",
         "meter.flows",
         of_sets("plain", ALIKE, like_a_plain_bucket(FAR_BELOW)),
         black_box=True,
+    ),
+    PaperClaim(
+        "C20b",
+        "Figs. 18-20, 22",
+        "other meters, four targets: far below the rates",
+        "meter.targets",
+        of_sets("plain", DIFFERENT, like_a_plain_bucket(FAR_BELOW)),
+        black_box=True,
+        why=CHAOTIC,
     ),
     PaperClaim(
         "C21",
