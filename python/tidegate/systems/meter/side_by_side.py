@@ -1,7 +1,7 @@
 """Runs of `meter.fair` beside each other, as a table in Markdown: `python -m tidegate.systems.meter.side_by_side runs/live runs/sim`.
 
-Each cell has the median over the repeats, and in brackets the least and the largest value where they differ: the worst ten seconds of the
-worst flow as a part of its max-min share, and retransmissions of all TCP flows after 5 s.
+Each cell has the median over the repeats, and in brackets the least and the largest value where they differ: the worst ten seconds, from
+the tenth on, of the worst flow as a part of its max-min share, and retransmissions of all TCP flows after 5 s.
 """
 
 from __future__ import annotations

@@ -66,7 +66,8 @@ def test_without_a_lab_there_is_the_simulation_alone() -> None:
 def test_the_head_says_the_layer() -> None:
     said = " ".join(" ".join(text_of({}, {}, with_live=False)).split())
     assert "Rate of IP packets (layer 3)" in said
-    assert "60 Mbit/s of IP, 20 ms" in said
+    assert "35 Mbit/s of IP, 30 ms" in said
+    assert "from the 10th second on" in said
 
 
 def readme() -> list[list[str]]:

@@ -338,5 +338,5 @@ def draw_worst(rows: list[Row], cells: tuple[str, ...], schemes: tuple[str, ...]
         Shading(
             "RdYlGn", 0, 1, "rate / max-min share", lambda value: f"{value:.2f}", lambda value: value < HALF
         ),
-        f"The worst ten seconds of the flow that fares worst, {where}; bold: below half of its share",
+        f"The worst ten seconds, from the 10th second on, of the flow that fares worst, {where}\nbold: below half of its share",
     )
