@@ -4,7 +4,8 @@ Each period:
 
 1. Long TCP flows are sorted into classes by their least round-trip times (`classes`), one for each queue.
 2. Each flow's rate is its weighted max-min share (`shares`). A flow that for a while has sent less than its share, though its packets did
-   not wait at the router, asks for what it sends and some room; the rest goes to those that can use it.
+   not wait at the router, asks for what it sends and some room; the rest goes to those that can use it. One that waits in a queue does so
+   too, if that queue gets all that was planned for it and the flow much less than its share: the others in it leave it no more.
 3. A class's queue is guaranteed the sum, or capped at it, and has a buffer by the Stanford rule with a floor (`buffers`).
 4. Where an operator gives round-trip times that a queue may not exceed, the flow that sends most of a queue above its time moves to the
    next queue, and stays there for a while.
@@ -17,6 +18,7 @@ import logging
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Literal
 from zlib import crc32
 
@@ -134,6 +136,10 @@ class SeparationController(Controller):
     """How often in a row a router may refuse a plan, or not answer: until then it keeps its last plan, and the next round tries again."""
     known: dict[FiveTuple, _Flow] = field(default_factory=dict, repr=False)
     plan: Plan | None = field(default=None, repr=False)
+    round_s: float | None = field(default=None, repr=False)
+    """By the clock, of the last round: reading the monitor, classes, shares, and notes, without what the router took."""
+    commit_s: float | None = field(default=None, repr=False)
+    """By the clock, of the router's taking the last plan that it was told, or refusing it."""
 
     def __post_init__(self) -> None:
         self._rate = float(units.rate(self.rate))
@@ -169,6 +175,7 @@ class SeparationController(Controller):
     def _begin(self) -> None:
         self.flows, self.known, self.plan = Flows(self.every), {}, None
         self.failures = 0
+        self.round_s = self.commit_s = None
         self._classifier = Classifier(self.classes, self.by_fit)
 
     @property
@@ -204,21 +211,28 @@ class SeparationController(Controller):
 
     def tick(self, now: int, switch: SwitchApi) -> None:
         """One round."""
+        began, told_s = perf_counter(), 0.0
         active = self.flows.read(now, switch)
         unknown = self.flows.unknown(now, switch)
         self.flows.clear_sketch(switch, self._long_bytes)
         plan = self._planned(now, active, unknown)
         if plan is not None and plan != self.plan:
             self._apply(plan, switch)
+            told_s = self.commit_s or 0.0
         switch.note("active_flows", len(active))
         if self.plan is not None:
             for number, queue in enumerate(self.plan.queues):
                 switch.note(f"queue_{number}_rate_mbps", queue.rate_bps / 1e6)
                 switch.note(f"queue_{number}_flows", sum(of == number for of in self.plan.flows.values()))
+        self.round_s = perf_counter() - began - told_s
 
     def _apply(self, plan: Plan, switch: SwitchApi) -> None:
+        began = perf_counter()
         try:
-            self.router.apply(plan)
+            try:
+                self.router.apply(plan)
+            finally:
+                self.commit_s = perf_counter() - began
         except TidegateError as error:
             self.failures += 1
             switch.note("router_failures", self.failures)
