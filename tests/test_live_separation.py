@@ -6,9 +6,10 @@ from functools import partial
 
 import pytest
 
-from live import needs_iperf3, needs_namespaces, undisturbed
+from live import needs_iperf3, needs_namespaces, undisturbed, untimed
 from tidegate.network import Network
 from tidegate.results import Result
+from tidegate.systems.separation.routers.simulated import SimulatedRouter
 from tidegate.systems.separation.setup import separation
 
 RTTS_MS = (10, 40)
@@ -16,10 +17,11 @@ SHARE = 50e6 * 1448 / 1514 / 2
 """Payload of half of the link, in bit/s."""
 
 
-def separated(kept: dict[str, list[float]]) -> Result:
-    """Two flows of real hosts over a router with classes."""
+def separated(kept: dict[str, list[float]], linux: bool = False, until: str = "8 s") -> Result:
+    """Two flows of real hosts over a router with classes, Tidegate's or the kernel with HTB."""
     net = Network()
-    s1, r1, r2 = (net.router(name) for name in ("s1", "r1", "r2"))
+    s1, r2 = net.router("s1"), net.router("r2")
+    r1 = net.router("r1", linux=linux)
     before = net.link(s1, r1, rate="1 Gbit/s", delay="10 us")
     after = net.link(r1, r2, rate="50 Mbit/s", delay="10 us")
     for number, rtt_ms in enumerate(RTTS_MS):
@@ -30,11 +32,29 @@ def separated(kept: dict[str, list[float]]) -> Result:
     options = {"classes": 2, "long_bytes": "500 kB", "period": "250 ms"}
     controller = separation(net, "monitor", r1, before, after, buffer="200 kB", **options)
     net.record("250 ms", [after])
-    result = net.run("8 s", backend="live")
+    kept["sent"] = []
+    assert isinstance(controller.router, SimulatedRouter)
+    queues = controller.router.classes
+    net.at("4 s", lambda: kept["sent"].extend(queues.queue(number).bytes for number in (1, 2)))
+    result = net.run(until, backend="live")
     found = sorted(controller.flows.by_place.values(), key=lambda one: one.flow.target_port)
     kept["rtts"] = [one.base_rtt_s or 0.0 for one in found]
     kept["classes"] = [float(controller.classes_now()[one.flow]) for one in found]
+    kept["rates"] = [] if controller.plan is None else [one.rate_bps for one in controller.plan.queues]
     return result
+
+
+@needs_namespaces
+@needs_iperf3
+@untimed
+def test_the_controller_sets_the_queues_of_a_linux_router() -> None:
+    kept: dict[str, list[float]] = {}
+    result = separated(kept, linux=True, until="5 s")
+    assert {"r1 eth0", "r1 eth1"} <= set(result.live["where"])
+    # Each flow has its class, and the class's queue of HTB has sent its packets.
+    assert kept["classes"] == [0, 1]
+    assert len(kept["rates"]) == 3
+    assert min(kept["sent"]) > 100_000
 
 
 @needs_namespaces
