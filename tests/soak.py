@@ -41,6 +41,7 @@ from tidegate import TidegateError, p4runtime
 from tidegate.lab.datagrams import AT_ONCE, Batch
 from tidegate.p4runtime import Connection
 from tidegate.p4runtime.conftest import Ids
+from tidegate.p4runtime.connection import Refused
 from tidegate.p4runtime.messages import p4
 
 PROGRAM = Path(p4runtime.__file__).with_name("everything.p4")
@@ -267,7 +268,10 @@ class Hostile:
             one = p4.Entity(register_entry=cell.register_entry)
             one.register_entry.index.index = 7
             controller.write(*[("MODIFY", one)] * 4096)
+            # All of its 65 536 cells each time; that many are not set in one go.
             controller.write(*[("MODIFY", cell)] * 200)
+            with contextlib.suppress(Refused):
+                controller.write_updates([(p4.Update.MODIFY, cell)] * 200, "DATAPLANE_ATOMIC")
             controller.write(*[("INSERT", one)] * 4096)
 
     def scrape(self, chance: random.Random) -> None:

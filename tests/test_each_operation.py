@@ -216,6 +216,24 @@ CASES = [
         reads=(CELLS,),
     ),
     Case(
+        op.RegisterSet("cells", (1, 2), 9),
+        lambda s: s.register_set("cells", (1, 2), 9),
+        "register=cells at=1:2 value=9",
+        reads=(CELLS,),
+    ),
+    Case(
+        op.CounterSet("packets", (1, 2), 5, 50),
+        lambda s: s.counter_set("packets", (1, 2), 5, 50),
+        "counter=packets at=1:2 packets=5 bytes=50",
+        reads=(op.CounterRead("packets", 0),),
+    ),
+    Case(
+        op.MeterSet("rates", (1, 2), RATES),
+        lambda s: s.act(op.MeterSet("rates", (1, 2), RATES)),
+        "meter=rates at=1:2 rates=0.125:100,0.25:200",
+        reads=(op.MeterRead("rates", 0, 4),),
+    ),
+    Case(
         op.CounterRead("packets", 2, 2),
         lambda s: s.counter_read("packets", 2, 2).astype("<u8").tobytes(),
         "counter=packets start=2 count=2",

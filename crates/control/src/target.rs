@@ -25,6 +25,8 @@ pub trait Target {
 
 /// Most operations of a batch that is done whole: packets wait for it.
 pub const MOST_IN_ALL: usize = 4096;
+/// Cells that such a batch may change in all: packets wait while they are copied and changed. One of more than 8 words counts as several.
+pub const MOST_CELLS_IN_ALL: usize = 16_384;
 
 /// Has ports with queues, packet generators and a port for the controller around a program.
 pub trait FixedParts {

@@ -95,12 +95,17 @@ impl MeterRates {
     }
 }
 
-/// One cell, or all of them.
+/// One cell, several, or all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum At {
     All,
     /// Its index; of a direct counter or meter, the handle of the entry.
     Index(u32),
+    /// The first of several, and how many; not of a direct counter or meter.
+    Cells {
+        start: u32,
+        count: u32,
+    },
 }
 
 /// Whether an object is made or changed.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use control::{
-    ArrayOp, At, Call, CopiesOp, EntryRef, Error, Extras, FixedOp, Kind, Leads, MOST_IN_ALL, Match, Mirror,
-    Name, Op, ProfileOp, Put, Share, StateOp, TableOp, Target,
+    ArrayOp, At, Call, CopiesOp, EntryRef, Error, Extras, FixedOp, Kind, Leads, MOST_CELLS_IN_ALL,
+    MOST_IN_ALL, Match, MeterRates, Mirror, Name, Op, ProfileOp, Put, Share, StateOp, TableOp, Target, Words,
 };
 use dataplane::pipeline::Pipeline;
 use dataplane::state::table::TableState;
@@ -24,6 +24,7 @@ parser P(packet_in p, out H hdr, inout M m, inout standard_metadata_t sm) {
 control I(inout H hdr, inout M m, inout standard_metadata_t sm) {
     register<bit<16>>(8) cells;
     counter(4, CounterType.packets) counts;
+    meter(4, MeterType.bytes) rates;
     direct_counter(CounterType.packets) hits;
     action put(bit<8> v) { hdr.h.b = v; sm.egress_spec = 1; cells.write((bit<32>) v, 7); }
     table t {
@@ -106,6 +107,21 @@ fn any_op() -> impl Strategy<Value = Op> {
         1 => (0u32..9, 0u64..1 << 17).prop_map(|(index, value)| {
             let at = if index == 8 { At::All } else { At::Index(index) };
             ArrayOp::SetRegister { register: "cells".into(), at, value: value.into() }.into()
+        }),
+        1 => (0u32..9, prop::collection::vec(0u8..8, 0..3)).prop_map(|(start, cells)| {
+            let words = Words(cells.iter().flat_map(|cell| u64::from(*cell).to_le_bytes()).collect());
+            ArrayOp::WriteRegister { register: "cells".into(), start, words }.into()
+        }),
+        1 => (0u32..5, 0u32..4, 0u64..9).prop_map(|(start, count, value)| {
+            let at = At::Cells { start, count };
+            match value {
+                0..3 => ArrayOp::SetCounter { counter: "counts".into(), at, packets: value, bytes: 4 }.into(),
+                3..6 => {
+                    let rates = Some(MeterRates { peak_rate: value, ..MeterRates::default() });
+                    ArrayOp::SetMeter { meter: "rates".into(), at, rates }.into()
+                }
+                _ => ArrayOp::SetRegister { register: "cells".into(), at, value: value.into() }.into(),
+            }
         }),
         1 => (0u32..5).prop_map(|index| {
             let at = At::Index(index);
@@ -308,4 +324,50 @@ fn what_cannot_be_undone_is_refused() {
     let many = vec![Op::from(TableOp::Clear { table: "t".into() }); MOST_IN_ALL + 1];
     assert_eq!(pipeline.act_all(Time::ZERO, &many).unwrap_err().1.kind, Kind::Unsupported);
     assert!(pipeline.act_all(Time::ZERO, &many[1..]).is_ok());
+}
+
+/// A batch may set so many cells in all, as a whole array, as a range, or one by one; what it has set goes back.
+#[test]
+fn cells_of_a_batch_are_counted_and_go_back() {
+    let source = PROGRAM.replace(
+        "register<bit<16>>(8) cells",
+        "register<bit<16>>(20000) cells; register<bit<1024>>(2000) wide",
+    );
+    let compiled = p4lang::compile_str("cells.p4", &source, None, &p4lang::Options::default());
+    let mut pipeline = Pipeline::interpreted(Arc::new(compiled.program.unwrap()), 0).unwrap();
+    let set = |register: &str, at, value: u64| {
+        Op::from(ArrayOp::SetRegister { register: register.into(), at, value: value.into() })
+    };
+    let most = MOST_CELLS_IN_ALL as u32;
+    let many = At::Cells { start: 100, count: most };
+    let words = |cells: usize| {
+        let words = Words(vec![0; 8 * cells]);
+        Op::from(ArrayOp::WriteRegister { register: "cells".into(), start: 0, words })
+    };
+    let too_many = [
+        vec![set("cells", At::All, 7)],
+        vec![set("cells", At::Index(1), 7), set("cells", many, 7)],
+        vec![set("cells", At::Index(1), 7), words(MOST_CELLS_IN_ALL)],
+        // A cell of 16 words counts as two.
+        vec![set("wide", At::All, 7), set("cells", At::Cells { start: 0, count: most - 3999 }, 7)],
+    ];
+    for batch in too_many {
+        let (index, error) = pipeline.act_all(Time::ZERO, &batch).unwrap_err();
+        assert_eq!((index, error.kind), (batch.len() - 1, Kind::Unsupported));
+        assert!(error.to_string().contains("set 16384 at most, or let each be done by itself"), "{error}");
+    }
+    assert!(pipeline.state.registers[0].cells.iter().all(|word| *word == 0));
+    let refused = set("cells", At::Index(20_000), 7);
+    let batch = [
+        set("cells", At::Index(200), 1),
+        set("cells", At::Cells { start: 150, count: most - 2 }, 7),
+        refused,
+    ];
+    assert_eq!(pipeline.act_all(Time::ZERO, &batch).unwrap_err().0, 2);
+    assert!(pipeline.state.registers[0].cells.iter().all(|word| *word == 0));
+    pipeline.act_all(Time::ZERO, &[set("cells", many, 7)]).unwrap();
+    let cells = &pipeline.state.registers[0].cells;
+    assert!(
+        cells.iter().enumerate().all(|(at, word)| (*word == 7) == (100..100 + most as usize).contains(&at))
+    );
 }

@@ -343,6 +343,10 @@ impl Source for PythonSource<'_, '_> {
     }
 
     fn at(&mut self, field: &str) -> PyResult<At> {
+        let found = self.get(field)?;
+        if let Ok((start, count)) = found.extract::<(u32, u32)>() {
+            return Ok(At::Cells { start, count });
+        }
         Ok(self.take::<Option<u32>>(field, SMALL)?.map_or(At::All, At::Index))
     }
 

@@ -298,13 +298,13 @@ class RegisterWrite(Operation):
 
 @dataclass(slots=True)
 class RegisterSet(Operation):
-    """Set one cell of a register, or all, to one value."""
+    """Set one cell of a register, several, or all, to one value."""
 
     op: ClassVar[str] = "register_set"
     register: str
     """The register."""
-    at: int | None
-    """The cell; `None`: all."""
+    at: int | tuple[int, int] | None
+    """The cell; a pair: the first of several and how many; `None`: all."""
     value: Bits
     """The value."""
 
@@ -324,13 +324,13 @@ class CounterRead(Operation):
 
 @dataclass(slots=True)
 class CounterSet(Operation):
-    """Set one cell of a counter, or all; of a direct counter, that of the entry of a handle."""
+    """Set one cell of a counter, several, or all; of a direct counter, that of the entry of a handle."""
 
     op: ClassVar[str] = "counter_set"
     counter: str
     """The counter."""
-    at: int | None
-    """The cell; `None`: all."""
+    at: int | tuple[int, int] | None
+    """The cell; a pair: the first of several and how many; `None`: all."""
     packets: int
     """Packets."""
     bytes: int
@@ -352,13 +352,13 @@ class MeterRead(Operation):
 
 @dataclass(slots=True)
 class MeterSet(Operation):
-    """Set the rates of one cell of a meter, or of all; of a direct meter, that of the entry of a handle."""
+    """Set the rates of one cell of a meter, of several, or of all; of a direct meter, that of the entry of a handle."""
 
     op: ClassVar[str] = "meter_set"
     meter: str
     """The meter."""
-    at: int | None
-    """The cell; `None`: all."""
+    at: int | tuple[int, int] | None
+    """The cell; a pair: the first of several and how many; `None`: all."""
     rates: Rates
     """Thousandths of a byte or packet a second, and bursts; `()`: all packets are green."""
 
@@ -718,12 +718,12 @@ class Methods:
         """Read all groups."""
         return self.act(GroupsRead(profile))
 
-    def register_set(self, register: str, at: int | None, value: Bits) -> None:
-        """Set one cell of a register, or all, to one value."""
+    def register_set(self, register: str, at: int | tuple[int, int] | None, value: Bits) -> None:
+        """Set one cell of a register, several, or all, to one value."""
         self.act(RegisterSet(register, at, value))
 
-    def counter_set(self, counter: str, at: int | None, packets: int, bytes: int) -> None:
-        """Set one cell of a counter, or all; of a direct counter, that of the entry of a handle."""
+    def counter_set(self, counter: str, at: int | tuple[int, int] | None, packets: int, bytes: int) -> None:
+        """Set one cell of a counter, several, or all; of a direct counter, that of the entry of a handle."""
         self.act(CounterSet(counter, at, packets, bytes))
 
     def meter_read(self, meter: str, start: int, count: int | None = None) -> Any:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from tidegate._core import TidegateError
@@ -17,6 +18,7 @@ from tidegate.p4runtime.errors import Code, P4Error, invalid
 from tidegate.p4runtime.limits import Limits
 from tidegate.p4runtime.messages import p4, parse_p4info
 from tidegate.p4runtime.schema import Schema
+from tidegate.p4runtime.translate.arrays import SLICE as CELLS
 from tidegate.p4runtime.translate.arrays import Arrays
 from tidegate.p4runtime.translate.base import Part
 from tidegate.p4runtime.translate.entries import Op
@@ -34,7 +36,8 @@ Allowed = Callable[[str], bool]
 MOST_ENTITIES = 1024
 MOST_BYTES = 256 << 10
 SLICE = 128
-"""Updates that are done while others wait: some ten milliseconds."""
+"""Updates that are done while others wait: some ten milliseconds. Fewer if they have more than so many bytes, or cells."""
+SLICE_BYTES = 64 << 10
 MOST_SNAPSHOT = 64 << 20
 """Bytes of cells that a read holds until its messages are made."""
 LOOK = 64
@@ -43,6 +46,16 @@ LOOK = 64
 
 class Stopped(P4Error):
     """A read or write does not go on, whatever is left of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An update or a part of one, to be done."""
+
+    update: int
+    operation: Op | None
+    then: Callable[[], None] | None
+    """To be called when it is done."""
 
 
 class Large(Exception):
@@ -172,14 +185,12 @@ class Running:
         ops: list[Op] = []
         done: list[Callable[[], None]] = []
         try:
-            for at in range(0, len(updates), SLICE):
-                with self._busy:
-                    for update in updates[at : at + SLICE]:
-                        operation, then = self._prepare(update, allowed)
-                        # An update of which nothing is to be done keeps its number.
-                        ops.append(op.DropsRead() if operation is None else operation)
-                        if then is not None:
-                            done.append(then)
+            for update in updates:
+                operation, then = self._prepare(update, allowed)
+                # An update of which nothing is to be done keeps its number.
+                ops.append(op.DropsRead() if operation is None else operation)
+                if then is not None:
+                    done.append(then)
             with self._busy:
                 self._go_on()
                 demand()
@@ -189,6 +200,9 @@ class Running:
         except Stopped:
             raise
         except TidegateError as error:
+            if getattr(error, "kind", None) == "unsupported" and not isinstance(error, P4Error):
+                # The engine can do each: it is the batch that it cannot do whole.
+                raise P4Error.of(error) from None
             at = getattr(error, "index", len(ops))
             errors: list[P4Error | None] = [
                 P4Error(Code.ABORTED, f"not done: update {at} of the batch was refused") for _ in updates
@@ -205,38 +219,55 @@ class Running:
         Others have their turn now and then. `demand` raises if the rest is not to be done any more.
         """
         errors: list[P4Error | None] = [None] * len(updates)
-        for at in range(0, len(updates), SLICE):
+        for steps in self._slices(updates, allowed, errors):
             with self._busy:
                 try:
                     self._go_on()
                     demand()
                 except Stopped as error:
+                    at = steps[0].update
                     errors[at:] = [error.bare()] * (len(updates) - at)
                     break
-                errors[at : at + SLICE] = self._write_some(updates[at : at + SLICE], allowed)
+                self._do(steps, errors)
         return errors
 
-    def _write_some(self, updates: Sequence[Any], allowed: Allowed) -> list[P4Error | None]:
-        errors: list[P4Error | None] = [None] * len(updates)
-        ops: list[Op] = []
-        places: list[tuple[int, Callable[[], None] | None]] = []
+    def _slices(
+        self, updates: Sequence[Any], allowed: Allowed, errors: list[P4Error | None]
+    ) -> Iterator[list[Step]]:
+        """What is done of updates while others wait, one turn after another. Updates that are refused before have their errors."""
+        steps: list[Step] = []
+        size = cells = 0
         for index, update in enumerate(updates):
             try:
-                op, then = self._prepare(update, allowed)
+                operation, then = self._prepare(update, allowed)
             except P4Error as error:
                 errors[index] = error.bare()
-            else:
-                if op is not None:
-                    ops.append(op)
-                    places.append((index, then))
-        for (index, then), answer in zip(places, self.device.write(ops), strict=True):
+                continue
+            own = update.ByteSize()
+            for part, count in [(None, 0)] if operation is None else self._arrays.parts(operation):
+                full = size + own > SLICE_BYTES or cells + count > CELLS or len(steps) == SLICE
+                if steps and full:
+                    yield steps
+                    steps, size, cells = [], 0, 0
+                steps.append(Step(index, part, then))
+                size, cells = size + own, cells + count
+        if steps:
+            yield steps
+
+    def _do(self, steps: Sequence[Step], errors: list[P4Error | None]) -> None:
+        answers = iter(self.device.write([step.operation for step in steps if step.operation is not None]))
+        for step in steps:
+            answer = None if step.operation is None else next(answers)
             if isinstance(answer, TidegateError):
-                errors[index] = P4Error.of(answer)
-            elif then is not None:
-                then()
-        return errors
+                errors[step.update] = P4Error.of(answer)
+            elif step.then is not None:
+                try:
+                    step.then()
+                except P4Error as error:
+                    errors[step.update] = error.bare()
 
     def _prepare(self, update: Any, allowed: Allowed) -> tuple[Op | None, Callable[[], None] | None]:
+        """The operation that an update is, and what is to be done after it; the device is not used."""
         if update.type not in (1, 2, 3):
             raise invalid("an update is to insert, to modify or to delete")
         which = update.entity.WhichOneof("entity")
@@ -252,8 +283,7 @@ class Running:
         if which == "packet_replication_engine_entry":
             return self._replication.write(kind, entity)
         if which == "digest_entry":
-            self.digests.write(kind, entity)
-            return None, None
+            return None, partial(self.digests.write, kind, entity)
         return self._writers[which](kind, entity), None
 
     # Reading.

@@ -262,7 +262,12 @@ impl Source for TextSource<'_> {
     fn at(&mut self, field: &str) -> Text<At> {
         match self.text(field)? {
             "all" => Ok(At::All),
-            text => small("index", text).map(At::Index),
+            text => match text.split_once(':') {
+                None => small("index", text).map(At::Index),
+                Some((start, count)) => {
+                    Ok(At::Cells { start: small("index", start)?, count: small("number of cells", count)? })
+                }
+            },
         }
     }
 

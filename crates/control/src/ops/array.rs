@@ -24,11 +24,11 @@ family! {
             /// Words of 64 bits, each little-endian, the least significant word of a cell first.
             words: Words,
         }
-        /// Set one cell of a register, or all, to one value.
+        /// Set one cell of a register, several, or all, to one value.
         SetRegister "register_set" -> Done {
             /// The register.
             register: Name,
-            /// The cell; `None`: all.
+            /// The cell; a pair: the first of several and how many; `None`: all.
             at: At,
             /// The value.
             value: Value,
@@ -42,11 +42,11 @@ family! {
             /// How many; `None`: all from there on.
             count: Option<u32>,
         }
-        /// Set one cell of a counter, or all; of a direct counter, that of the entry of a handle.
+        /// Set one cell of a counter, several, or all; of a direct counter, that of the entry of a handle.
         SetCounter "counter_set" -> Done {
             /// The counter.
             counter: Name,
-            /// The cell; `None`: all.
+            /// The cell; a pair: the first of several and how many; `None`: all.
             at: At,
             /// Packets.
             packets: u64,
@@ -62,11 +62,11 @@ family! {
             /// How many; `None`: all from there on.
             count: Option<u32>,
         }
-        /// Set the rates of one cell of a meter, or of all; of a direct meter, that of the entry of a handle.
+        /// Set the rates of one cell of a meter, of several, or of all; of a direct meter, that of the entry of a handle.
         SetMeter "meter_set" -> Done {
             /// The meter.
             meter: Name,
-            /// The cell; `None`: all.
+            /// The cell; a pair: the first of several and how many; `None`: all.
             at: At,
             /// Thousandths of a byte or packet a second, and bursts; `()`: all packets are green.
             rates: Option<MeterRates>,

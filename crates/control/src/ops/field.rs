@@ -103,7 +103,7 @@ fields! {
     Leads: "Leads" by leads;
     Call: "Call" by call;
     Vec<Share>: "Sequence[Share]" by shares;
-    At: "int | None" by at;
+    At: "int | tuple[int, int] | None" by at;
     Put: "Put" by put;
     Mirror: "MirrorSpec" by mirror;
     PortConfig: "PortSpec" by port;

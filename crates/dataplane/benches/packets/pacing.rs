@@ -1,6 +1,7 @@
 //! Switch-driven pacing (`systems/pacing/pacing.p4`) beside the same written by hand: data of 4096 members of a managed link, and
 //! packets to a port that is not managed. Joins, leaves and notices are rare, and not measured.
 
+use control::At;
 use dataplane::pipeline::Pipeline;
 use p4lang::ir::EntryMatch;
 
@@ -143,7 +144,7 @@ fn contenders(managed: bool) -> (Pipeline, Hand) {
     hand.forward.insert(&[MAC], PORT);
     if managed {
         let capacity = jit.register_index("capacity").expect("the program has it");
-        jit.register_write(capacity, Some(PORT as usize), &CAPACITY.into()).expect("it fits");
+        jit.register_write(capacity, At::Index(PORT), &CAPACITY.into()).expect("it fits");
         hand.capacity[PORT as usize] = CAPACITY;
         let mut out = Vec::new();
         for packet in packets(SYN, Some(JOIN)).iter().chain(&packets(ACK, None)) {

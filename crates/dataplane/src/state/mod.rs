@@ -17,6 +17,7 @@ pub mod words;
 use std::collections::VecDeque;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
+use std::ops::Range;
 
 use num_bigint::BigUint;
 use p4lang::ir::{DigestId, EntryMatch, Program, TableId};
@@ -64,6 +65,11 @@ impl Register {
 
     pub fn is_empty(&self) -> bool {
         self.cells.is_empty()
+    }
+
+    /// Where the words of cells are.
+    pub(crate) fn words_of(&self, cells: Range<usize>) -> Range<usize> {
+        cells.start * self.words_per_cell..cells.end * self.words_per_cell
     }
 
     /// The words of a cell.

@@ -1,5 +1,7 @@
 //! Registers, counters and meters.
 
+use std::ops::Range;
+
 use control::{ArrayOp, At, Cells, Name, Result, Words, check, fits};
 use num_bigint::BigUint;
 use p4lang::ir::TableId;
@@ -17,29 +19,16 @@ impl Pipeline {
         Name::from(name).register(self.program())
     }
 
-    /// Writes one cell, or all of them.
-    pub fn register_write(&mut self, register: usize, cell: Option<usize>, value: &BigUint) -> Result<()> {
-        let declared = &self.program().registers[register];
+    /// Writes one value to cells.
+    pub fn register_write(&mut self, register: usize, at: At, value: &BigUint) -> Result<()> {
+        let program = self.program().clone();
+        let declared = &program.registers[register];
         fits(&format!("register `{}`", declared.info.name), value, declared.width)?;
-        let (name, width) = (declared.info.name.clone(), declared.width);
         let mut words = Vec::new();
-        crate::state::words::limbs(value, width, &mut words);
+        crate::state::words::limbs(value, declared.width, &mut words);
         let cells = &mut self.state.registers[register];
-        match cell {
-            None => cells.cells.chunks_mut(words.len().max(1)).for_each(|c| c.copy_from_slice(&words)),
-            Some(index) => {
-                let len = cells.len();
-                match cells.cell_mut(index) {
-                    Some(cell) => cell.copy_from_slice(&words),
-                    None => {
-                        return refuse_as(
-                            Kind::OutOfRange,
-                            format!("register `{name}` has {len} cells; {index} is out of range"),
-                        );
-                    }
-                }
-            }
-        }
+        let asked = cells.words_of(span("register", &declared.info.name, cells.len(), at)?);
+        cells.cells[asked].chunks_exact_mut(words.len()).for_each(|cell| cell.copy_from_slice(&words));
         Ok(())
     }
 
@@ -59,13 +48,13 @@ impl Pipeline {
     }
 }
 
-/// The cells that an index means: one, or all of them.
-fn cells<'a, T>(what: &str, name: &str, all: &'a mut [T], index: Option<usize>) -> Result<&'a mut [T]> {
-    let Some(index) = index else { return Ok(all) };
-    let len = all.len();
-    match all.get_mut(index..=index) {
-        Some(one) => Ok(one),
-        None => {
+/// The cells that are meant, of so many.
+pub(super) fn span(what: &str, name: &str, len: usize, at: At) -> Result<Range<usize>> {
+    match at {
+        At::All => Ok(0..len),
+        At::Cells { start, count } => check::range(what, name, len, start, Some(count)),
+        At::Index(index) if (index as usize) < len => Ok(index as usize..index as usize + 1),
+        At::Index(index) => {
             refuse_as(Kind::OutOfRange, format!("{what} `{name}` has {len} cells; {index} is out of range"))
         }
     }
@@ -76,11 +65,12 @@ impl Pipeline {
         control::resolve("counter", name, self.program().counters.iter().map(|c| &c.info))
     }
 
-    /// Sets a cell of a counter, or all of them.
-    pub fn counter_write(&mut self, counter: usize, index: Option<usize>, to: CounterCell) -> Result<()> {
+    /// Sets cells of a counter.
+    pub fn counter_write(&mut self, counter: usize, at: At, to: CounterCell) -> Result<()> {
         let program = self.program().clone();
-        let name = &program.counters[counter].info.name;
-        cells("counter", name, &mut self.state.counters[counter], index)?.fill(to);
+        let cells = &mut self.state.counters[counter];
+        let asked = span("counter", &program.counters[counter].info.name, cells.len(), at)?;
+        cells[asked].fill(to);
         Ok(())
     }
 
@@ -88,18 +78,12 @@ impl Pipeline {
         control::resolve("meter", name, self.program().meters.iter().map(|m| &m.info))
     }
 
-    /// Sets the rates of a cell of a meter, or of all of them; without rates all packets are green.
-    pub fn meter_write(
-        &mut self,
-        meter: usize,
-        index: Option<usize>,
-        rates: Option<MeterRates>,
-        now: u64,
-    ) -> Result<()> {
+    /// Sets the rates of cells of a meter; without rates all packets are green.
+    pub fn meter_write(&mut self, meter: usize, at: At, rates: Option<MeterRates>, now: u64) -> Result<()> {
         let program = self.program().clone();
-        let name = &program.meters[meter].info.name;
-        let cells = cells("meter", name, &mut self.state.meters[meter], index)?;
-        cells.iter_mut().for_each(|cell| cell.configure(rates, now));
+        let cells = &mut self.state.meters[meter];
+        let asked = span("meter", &program.meters[meter].info.name, cells.len(), at)?;
+        cells[asked].iter_mut().for_each(|cell| cell.configure(rates, now));
         Ok(())
     }
 
@@ -116,7 +100,7 @@ impl Pipeline {
                 let cells = &self.state.registers[register.register(&program)?];
                 let per_cell = cells.words_per_cell;
                 let asked = check::range("register", register.as_str(), cells.len(), *start, *count)?;
-                let words = &cells.cells[asked.start * per_cell..asked.end * per_cell];
+                let words = &cells.cells[cells.words_of(asked)];
                 // Room for all at once: this becomes a copy of memory, and packets wait for it.
                 let mut bytes = Vec::with_capacity(8 * words.len());
                 words.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
@@ -126,7 +110,7 @@ impl Pipeline {
                 self.write_words(register, register.register(&program)?, *start, words)?;
             }
             ArrayOp::SetRegister { register, at, value } => {
-                self.register_write(register.register(&program)?, one(*at), &value.number())?;
+                self.register_write(register.register(&program)?, *at, &value.number())?;
             }
             ArrayOp::ReadCounter { counter, start, count } => {
                 let counts = match counter.counter(&program)? {
@@ -145,7 +129,7 @@ impl Pipeline {
             ArrayOp::SetCounter { counter, at, packets, bytes } => match counter.counter(&program)? {
                 Cells::Array(index) => {
                     let to = CounterCell { packets: *packets, bytes: *bytes };
-                    self.counter_write(index, one(*at), to)?;
+                    self.counter_write(index, *at, to)?;
                 }
                 Cells::Direct(table) => {
                     self.each("direct counter", counter, table, *at, |entry| {
@@ -169,7 +153,7 @@ impl Pipeline {
             ArrayOp::SetMeter { meter, at, rates } => {
                 rates.map_or(Ok(()), |rates| rates.check())?;
                 match meter.meter(&program)? {
-                    Cells::Array(index) => self.meter_write(index, one(*at), *rates, now.as_ps())?,
+                    Cells::Array(index) => self.meter_write(index, *at, *rates, now.as_ps())?,
                     Cells::Direct(_) if *at == At::All => {
                         return refuse(format!("`{meter}` is a direct meter; set the rates of each entry"));
                     }
@@ -199,7 +183,8 @@ impl Pipeline {
         }
         let count = (words.0.len() / bytes_per_cell) as u32;
         let asked = check::range("register", name.as_str(), cells.len(), from, Some(count))?;
-        let to = &mut cells.cells[asked.start * per_cell..asked.end * per_cell];
+        let asked = cells.words_of(asked);
+        let to = &mut cells.cells[asked];
         to.iter_mut().zip(words.0.chunks_exact(8)).for_each(|(to, from)| *to = word(from));
         Ok(())
     }
@@ -245,14 +230,8 @@ impl Pipeline {
                 }
                 None => no_entry(what, name, handle),
             },
+            At::Cells { .. } => refuse(format!("`{name}` is direct: set that of one entry by its handle")),
         }
-    }
-}
-
-fn one(at: At) -> Option<usize> {
-    match at {
-        At::All => None,
-        At::Index(index) => Some(index as usize),
     }
 }
 

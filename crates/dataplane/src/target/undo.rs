@@ -4,23 +4,26 @@
 //! between packets, so that what goes back is what was there: entries with their counters, meters and last hits, free handles, the
 //! order of entries of one priority. Of tables each change of an entry is kept, of multicast groups and mirror sessions each
 //! change, of action profiles the members and groups that are changed, of registers, counters and meters the cells. Of value sets,
-//! and of what an operation changes in all places, a copy is made, once in a batch.
+//! and of all state, a copy is made, once in a batch.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use control::{
-    ArrayOp, At, Cells, Error, Kind, MOST_IN_ALL, Op, ProfileOp, Result, StateOp, TableOp, Target, ValueSetOp,
+    ArrayOp, At, Cells, Error, Kind, MOST_CELLS_IN_ALL, MOST_IN_ALL, Op, ProfileOp, Result, StateOp, TableOp,
+    Target, ValueSetOp,
 };
 use p4lang::ir::{EntryMatch, TableId};
 use units::Time;
 
 use super::Answer;
+use super::array::span;
 use crate::pipeline::Pipeline;
 use crate::state::meter::MeterCell;
 use crate::state::profile::{Group, Member, Profile};
 use crate::state::table::TableState;
 use crate::state::table::undo::Step;
-use crate::state::{CounterCell, Register, State};
+use crate::state::{CounterCell, State};
 
 /// Objects as they were before the batch, by index.
 #[derive(Default)]
@@ -33,12 +36,9 @@ struct Saved {
     groups: SavedParts<Group>,
     /// The numbers that members and groups are given next, of profiles.
     numbers: BTreeMap<usize, (u32, u32)>,
-    registers: BTreeMap<usize, Register>,
-    counters: BTreeMap<usize, Vec<CounterCell>>,
-    meters: BTreeMap<usize, Vec<MeterCell>>,
-    register_cells: SavedCells<Vec<u64>>,
-    counter_cells: SavedCells<CounterCell>,
-    meter_cells: SavedCells<MeterCell>,
+    registers: SavedCells<u64>,
+    counters: SavedCells<CounterCell>,
+    meters: SavedCells<MeterCell>,
     value_sets: BTreeMap<usize, Vec<Vec<EntryMatch>>>,
     /// All of it, as it was when an operation was to change all of it; later ones need not be prepared for.
     state: Option<State>,
@@ -48,20 +48,15 @@ fn keep<T: Clone>(saved: &mut BTreeMap<usize, T>, index: usize, objects: &[T]) {
     saved.entry(index).or_insert_with(|| objects[index].clone());
 }
 
-/// Cells by object and place, as they were before any of the batch's operations.
-type SavedCells<C> = BTreeMap<(usize, usize), C>;
+/// Cells (words of a register) as each operation found them, in order: of which object, from where on.
+type SavedCells<C> = Vec<(usize, usize, Vec<C>)>;
 
-/// Copies a cell, unless it or its whole object has been copied; one that is not there is refused later.
-fn keep_cell<W, C>(
-    whole: &BTreeMap<usize, W>,
-    cells: &mut SavedCells<C>,
-    index: usize,
-    at: u32,
-    cell: Option<C>,
-) {
-    if let (false, Some(cell)) = (whole.contains_key(&index), cell) {
-        cells.entry((index, at as usize)).or_insert(cell);
-    }
+fn keep_cells<C: Clone>(saved: &mut SavedCells<C>, index: usize, at: Range<usize>, cells: &[C]) {
+    saved.push((index, at.start, cells[at].to_vec()));
+}
+
+fn put_cells_back<C: Clone>(all: &mut [C], start: usize, cells: &[C]) {
+    all[start..start + cells.len()].clone_from_slice(cells);
 }
 
 /// Parts of a profile by its index and theirs, as they were before any of the batch's operations; `None`: there was none.
@@ -94,6 +89,15 @@ impl Pipeline {
             let why = format!("a batch of {} operations is too large to be done whole", ops.len());
             let cure = format!("give {MOST_IN_ALL} at most, or let each be done by itself");
             return Err((MOST_IN_ALL, Error::new(Kind::Unsupported, why).cure(cure)));
+        }
+        let mut cells = 0;
+        for (index, op) in ops.iter().enumerate() {
+            cells += self.cells_of(op).unwrap_or(0);
+            if cells > MOST_CELLS_IN_ALL {
+                let why = format!("a batch that sets {cells} cells is too large to be done whole");
+                let cure = format!("set {MOST_CELLS_IN_ALL} at most, or let each be done by itself");
+                return Err((index, Error::new(Kind::Unsupported, why).cure(cure)));
+            }
         }
         let mut saved = Saved::default();
         self.replication.watch();
@@ -161,35 +165,42 @@ impl Pipeline {
                 let index = profile.profile(program)?;
                 saved.keep_group(index, *group, &state.profiles[index]);
             }
-            Op::Array(ArrayOp::SetRegister { register, at: At::Index(at), .. }) => {
+            // Cells that are not there are refused later.
+            Op::Array(
+                op @ (ArrayOp::WriteRegister { register, .. } | ArrayOp::SetRegister { register, .. }),
+            ) => {
                 let index = register.register(program)?;
-                let cell = state.registers[index].cell(*at as usize).map(<[u64]>::to_vec);
-                keep_cell(&saved.registers, &mut saved.register_cells, index, *at, cell);
-            }
-            Op::Array(ArrayOp::WriteRegister { register, .. } | ArrayOp::SetRegister { register, .. }) => {
-                keep(&mut saved.registers, register.register(program)?, &state.registers);
-            }
-            Op::Array(ArrayOp::SetCounter { counter, at, .. }) => match (counter.counter(program)?, at) {
-                (Cells::Array(index), At::Index(at)) => {
-                    let cell = state.counters[index].get(*at as usize).copied();
-                    keep_cell(&saved.counters, &mut saved.counter_cells, index, *at, cell);
+                let register = &state.registers[index];
+                let at = match op {
+                    ArrayOp::SetRegister { at, .. } => *at,
+                    ArrayOp::WriteRegister { start, words, .. } => {
+                        let count = (words.0.len() / (8 * register.words_per_cell)) as u32;
+                        At::Cells { start: *start, count }
+                    }
+                    _ => At::All,
+                };
+                if let Ok(cells) = span("", "", register.len(), at) {
+                    let words = register.words_of(cells);
+                    keep_cells(&mut saved.registers, index, words, &register.cells);
                 }
-                (Cells::Array(index), At::All) => keep(&mut saved.counters, index, &state.counters),
-                (Cells::Direct(table), At::Index(handle)) => {
-                    step = state.tables[table.index()].changed(*handle).map(|step| (table.index(), step));
+            }
+            Op::Array(ArrayOp::SetCounter { counter, at, .. }) => match counter.counter(program)? {
+                Cells::Array(index) => {
+                    let cells = &state.counters[index];
+                    if let Ok(at) = span("", "", cells.len(), *at) {
+                        keep_cells(&mut saved.counters, index, at, cells);
+                    }
                 }
-                (Cells::Direct(table), At::All) => keep(&mut saved.tables, table.index(), &state.tables),
+                Cells::Direct(table) => step = self.direct_step(table, *at, saved),
             },
-            Op::Array(ArrayOp::SetMeter { meter, at, .. }) => match (meter.meter(program)?, at) {
-                (Cells::Array(index), At::Index(at)) => {
-                    let cell = state.meters[index].get(*at as usize).cloned();
-                    keep_cell(&saved.meters, &mut saved.meter_cells, index, *at, cell);
+            Op::Array(ArrayOp::SetMeter { meter, at, .. }) => match meter.meter(program)? {
+                Cells::Array(index) => {
+                    let cells = &state.meters[index];
+                    if let Ok(at) = span("", "", cells.len(), *at) {
+                        keep_cells(&mut saved.meters, index, at, cells);
+                    }
                 }
-                (Cells::Array(index), At::All) => keep(&mut saved.meters, index, &state.meters),
-                (Cells::Direct(table), At::Index(handle)) => {
-                    step = state.tables[table.index()].changed(*handle).map(|step| (table.index(), step));
-                }
-                (Cells::Direct(table), At::All) => keep(&mut saved.tables, table.index(), &state.tables),
+                Cells::Direct(table) => step = self.direct_step(table, *at, saved),
             },
             Op::ValueSet(
                 ValueSetOp::Add { value_set, .. }
@@ -202,6 +213,45 @@ impl Pipeline {
             op => undoable(op)?,
         }
         Ok(step.filter(|(table, _)| !saved.tables.contains_key(table)))
+    }
+
+    /// How many cells an operation changes: those beyond 8 words are several.
+    fn cells_of(&self, op: &Op) -> Result<usize> {
+        let (program, state) = (self.program(), &self.state);
+        let of = |len: usize, at: At| span("", "", len, at).map(|cells| cells.len());
+        Ok(match op {
+            Op::Array(ArrayOp::WriteRegister { register, words, .. }) => {
+                let words_per_cell = state.registers[register.register(program)?].words_per_cell;
+                words.0.len() / (8 * words_per_cell) * words_per_cell.div_ceil(8)
+            }
+            Op::Array(ArrayOp::SetRegister { register, at, .. }) => {
+                let register = &state.registers[register.register(program)?];
+                of(register.len(), *at)? * register.words_per_cell.div_ceil(8)
+            }
+            Op::Array(ArrayOp::SetCounter { counter, at, .. }) => match counter.counter(program)? {
+                Cells::Array(index) => of(state.counters[index].len(), *at)?,
+                Cells::Direct(table) if *at == At::All => state.tables[table.index()].len(),
+                Cells::Direct(_) => 1,
+            },
+            Op::Array(ArrayOp::SetMeter { meter, at, .. }) => match meter.meter(program)? {
+                Cells::Array(index) => of(state.meters[index].len(), *at)?,
+                Cells::Direct(_) => 1,
+            },
+            _ => 0,
+        })
+    }
+
+    /// How a change of direct counters or meters is taken back: of one entry, or of all.
+    fn direct_step(&self, table: TableId, at: At, saved: &mut Saved) -> Option<(usize, Step)> {
+        let index = table.index();
+        match at {
+            At::Index(handle) => self.state.tables[index].changed(handle).map(|step| (index, step)),
+            At::All => {
+                keep(&mut saved.tables, index, &self.state.tables);
+                None
+            }
+            At::Cells { .. } => None,
+        }
     }
 
     /// How an operation on one entry or the default of a table is taken back; `None`: it will be refused.
@@ -236,21 +286,15 @@ impl Pipeline {
         for (profile, numbers) in saved.numbers {
             self.state.profiles[profile].number_from(numbers);
         }
-        put_back(saved.registers, &mut self.state.registers);
-        put_back(saved.counters, &mut self.state.counters);
-        put_back(saved.meters, &mut self.state.meters);
         put_back(saved.value_sets, &mut self.state.value_sets);
-        // These were copied before their whole objects were, if those were at all.
-        for ((index, at), words) in saved.register_cells {
-            if let Some(cell) = self.state.registers[index].cell_mut(at) {
-                cell.copy_from_slice(&words);
-            }
+        for (index, start, words) in saved.registers.into_iter().rev() {
+            put_cells_back(&mut self.state.registers[index].cells, start, &words);
         }
-        for ((index, at), cell) in saved.counter_cells {
-            self.state.counters[index][at] = cell;
+        for (index, start, cells) in saved.counters.into_iter().rev() {
+            put_cells_back(&mut self.state.counters[index], start, &cells);
         }
-        for ((index, at), cell) in saved.meter_cells {
-            self.state.meters[index][at] = cell;
+        for (index, start, cells) in saved.meters.into_iter().rev() {
+            put_cells_back(&mut self.state.meters[index], start, &cells);
         }
     }
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,13 +22,16 @@ from tidegate.p4runtime.translate.meters import config_message, config_of, meter
 from tidegate.p4runtime.translate.tables import Tables, counter_entity, meter_entity
 
 SLICE = 4096
-"""Cells that are read from the engine at a time: packets wait meanwhile."""
+"""Cells that are read or set at a time: packets wait meanwhile."""
 SLICE_WORDS = 32_768
 """Words of 64 bits of these, if cells are wide."""
 
+At = int | tuple[int, int] | None
+"""A cell, the first of several and how many, or all."""
+
 
 def slices(start: int, count: int, words: int = 1) -> Iterator[tuple[int, int]]:
-    """First cells and numbers of cells that are read at a time, of cells of so many words."""
+    """First cells and numbers of cells that are read or set at a time, of cells of so many words."""
     step = max(1, min(SLICE, SLICE_WORDS // max(1, words)))
     for first in range(start, start + count, step):
         yield first, min(step, start + count - first)
@@ -87,6 +91,26 @@ class Arrays(Translation):
         value = data.cell(self._schema, array.spec, entry.data, array.name)
         return op.RegisterSet(array.name, index, value)
 
+    def parts(self, operation: Op) -> Iterator[tuple[Op, int]]:
+        """An update of all cells as updates of as many as are set at a time, each with its share of a slice; others as they are."""
+        match operation:
+            case op.RegisterSet(at=None):
+                array = named(self._schema.registers, operation.register, "register")
+                words = self._words(array)
+            case op.CounterSet(at=None):
+                array, words = self._schema.counter(operation.counter), 2
+            case op.MeterSet(at=None):
+                array, words = self._schema.meter(operation.meter), 1
+            case _:
+                yield operation, 0
+                return
+        for first, some in slices(0, array.size, words):
+            yield replace(operation, at=(first, some)), max(some, some * words * SLICE // SLICE_WORDS)
+
+    def _words(self, array: Array) -> int:
+        """Words of 64 bits of a register's cell."""
+        return -(-data.bits(self._schema, array.spec)[0] // 64)
+
     @staticmethod
     def _modify(kind: int, what: str) -> None:
         if kind != MODIFY:
@@ -131,7 +155,7 @@ class Arrays(Translation):
     def read_registers(self, entry: Any) -> Iterator[Part]:
         """The cells that a request asks for."""
         for array, start, count in asked(self._schema.registers, entry.register_id, entry, "register"):
-            for first, some in slices(start, count, -(-data.bits(self._schema, array.spec)[0] // 64)):
+            for first, some in slices(start, count, self._words(array)):
                 found, words = self._act(op.RegisterRead(array.name, first, some))
                 yield Part(some, partial(self._cells, array, first, found, words), len(found))
 
@@ -183,14 +207,27 @@ class Arrays(Translation):
         entry.index.index = at
         entry.index.SetInParent()
 
+    def _places(self, what: str, array: Array, at: At) -> Sequence[int | None]:
+        """The cells that have an update each; `None`: all."""
+        if not isinstance(at, tuple):
+            return [at]
+        span = self._span(what, array, array.name, *at)
+        return [None] if len(span) == array.size else span
+
+    @staticmethod
+    def _handle(name: str, at: At) -> int | None:
+        """The entry of a direct counter or meter; `None`: all."""
+        if isinstance(at, tuple):
+            raise invalid(f"`{name}` is direct: set that of one entry by its handle")
+        return at
+
     def _register(self, name: str) -> Array:
         return named(self._schema.registers, name, "register")
 
     def register_read(self, operation: op.RegisterRead) -> Any:
         """Words of cells, and words of each."""
         array = self._register(operation.register)
-        width, _ = data.bits(self._schema, array.spec)
-        words = -(-width // 64)
+        words = self._words(array)
         span = self._span("register", array, operation.register, operation.start, operation.count)
         cells = self._read("register_entry", "register_id", array, span)
         numbers = [data.number(self._schema, array.spec, cell.data) for cell in cells]
@@ -219,14 +256,15 @@ class Arrays(Translation):
         return Updates([(MODIFY, self._register_entity(array, at, number)) for at, number in cells])
 
     def register_set(self, operation: op.RegisterSet) -> Updates:
-        """A `MODIFY` of a cell, or of all."""
+        """A `MODIFY` of all cells, or of each that is meant."""
         array = self._register(operation.register)
         width, owner = data.bits(self._schema, array.spec)[0], f"register `{array.name}`"
         number = int.from_bytes(fields.bits(operation.value, width, "`value`"))
         if number >> width:
             why = f"{number:#x} does not fit in the {width} bits of {owner}"
             raise P4Error.about("", why, code=Code.OUT_OF_RANGE, field=owner)
-        return Updates([(MODIFY, self._register_entity(array, operation.at, number))])
+        places = self._places("register", array, operation.at)
+        return Updates([(MODIFY, self._register_entity(array, at, number)) for at in places])
 
     def _direct(self, what: str, array: Array, name: str, handle: int) -> Any:
         """The key of the entry that a direct counter or meter counts for."""
@@ -262,20 +300,24 @@ class Arrays(Translation):
         return np.array(pairs, dtype="<u8").tobytes()
 
     def counter_set(self, operation: op.CounterSet) -> Updates:
-        """A `MODIFY` of a cell, or of all; of direct counters, of each entry's."""
+        """A `MODIFY` of all cells, or of each that is meant; of direct counters, of each entry's."""
         array, packets, size = (
             self._schema.counter(operation.counter),
             operation.packets,
             operation.bytes,
         )
         if array.table:
-            keys = self._keys("counter", array, operation.counter, operation.at)
+            handle = self._handle(operation.counter, operation.at)
+            keys = self._keys("counter", array, operation.counter, handle)
             return Updates([(MODIFY, counter_entity(key, packets, size)) for key in keys])
-        entry = p4.CounterEntry(
-            counter_id=array.id, data=p4.CounterData(packet_count=packets, byte_count=size)
-        )
-        self._cell(entry, "counter", array, operation.at)
-        return Updates([(MODIFY, p4.Entity(counter_entry=entry))])
+
+        def one(at: int | None) -> Any:
+            counts = p4.CounterData(packet_count=packets, byte_count=size)
+            entry = p4.CounterEntry(counter_id=array.id, data=counts)
+            self._cell(entry, "counter", array, at)
+            return p4.Entity(counter_entry=entry)
+
+        return Updates([(MODIFY, one(at)) for at in self._places("counter", array, operation.at)])
 
     def _keys(self, what: str, array: Array, name: str, at: int | None) -> list[Any]:
         """Keys of the entries of a direct counter's or meter's table: of one handle, or all."""
@@ -290,18 +332,23 @@ class Arrays(Translation):
         return [rates_of(cell.config) if cell.HasField("config") else None for cell in cells]
 
     def meter_set(self, operation: op.MeterSet) -> Updates:
-        """A `MODIFY` of a cell, or of all; of a direct meter, of an entry's."""
+        """A `MODIFY` of all cells, or of each that is meant; of a direct meter, of an entry's."""
         array = self._schema.meter(operation.meter)
         if array.table:
-            if operation.at is None:
+            handle = self._handle(operation.meter, operation.at)
+            if handle is None:
                 raise invalid(f"`{operation.meter}` is a direct meter; set the rates of each entry")
-            key = self._direct("meter", array, operation.meter, operation.at)
+            key = self._direct("meter", array, operation.meter, handle)
             return Updates([(MODIFY, meter_entity(key, operation.rates))])
-        entry = p4.MeterEntry(meter_id=array.id)
-        if operation.rates:
-            entry.config.CopyFrom(config_of(operation.rates))
-        self._cell(entry, "meter", array, operation.at)
-        return Updates([(MODIFY, p4.Entity(meter_entry=entry))])
+
+        def one(at: int | None) -> Any:
+            entry = p4.MeterEntry(meter_id=array.id)
+            if operation.rates:
+                entry.config.CopyFrom(config_of(operation.rates))
+            self._cell(entry, "meter", array, at)
+            return p4.Entity(meter_entry=entry)
+
+        return Updates([(MODIFY, one(at)) for at in self._places("meter", array, operation.at)])
 
 
 def no_entry(what: str, name: str, handle: int) -> P4Error:

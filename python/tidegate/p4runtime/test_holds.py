@@ -1,0 +1,153 @@
+"""What one request does while packets, or other requests, wait: operations, cells and bytes are counted, not time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tidegate import p4 as programs
+from tidegate.control import operations as op
+from tidegate.p4runtime.conftest import TEXT, Bench, exact, register
+from tidegate.p4runtime.connection import Refused
+from tidegate.p4runtime.messages import p4
+from tidegate.p4runtime.translate.base import MODIFY
+
+SIZES = {"Work.cells": 65_536, "Work.wide": 3000, "Work.packets": 8, "Work.rates": 8}
+CELLS, WORDS, OPERATIONS, UPDATES, BYTES = 4096, 32_768, 64, 128, 64 << 10
+
+
+@pytest.fixture(scope="module")
+def wide() -> programs.Program:
+    """With a register whose cells are 16 words."""
+    text = TEXT.replace("register<int<8>>(4)", "register<bit<1024>>(3000) wide; register<int<8>>(4)")
+    return programs.Program.from_text(text)
+
+
+@dataclass
+class Hold:
+    """What is done in one go."""
+
+    operations: int = 0
+    cells: int = 0
+    words: int = 0
+
+    def add(self, done: Sequence[Any]) -> None:
+        self.operations += len(done)
+        for one in done:
+            if isinstance(one, op.RegisterSet | op.CounterSet | op.MeterSet):
+                name = next(
+                    getattr(one, key) for key in ("register", "counter", "meter") if hasattr(one, key)
+                )
+                cells = one.at[1] if isinstance(one.at, tuple) else SIZES[name] if one.at is None else 1
+                self.cells += cells
+                self.words += cells * (16 if name == "Work.wide" else 1)
+
+
+@dataclass
+class Holds:
+    """Of the data plane and of control, one after another."""
+
+    core: Any
+    packets: list[Hold] = field(default_factory=list)
+    control: list[Hold] = field(default_factory=list)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.core, name)
+
+    def act_each(self, operations: Sequence[Any]) -> list[Any]:
+        self.packets.append(Hold())
+        for hold in (self.packets[-1], self.control[-1]):
+            hold.add(operations)
+        answers: list[Any] = self.core.act_each(operations)
+        return answers
+
+
+@contextmanager
+def watched(made: Bench) -> Iterator[Holds]:
+    """What the present program is asked to do."""
+    running = made.server._config.committed
+    assert running is not None
+    holds, busy = Holds(running.device._core), running._busy
+
+    @contextmanager
+    def turn() -> Iterator[None]:
+        with busy:
+            holds.control.append(Hold())
+            yield
+
+    class Turns:
+        def __enter__(self) -> None:
+            self.now = turn()
+            self.now.__enter__()
+
+        def __exit__(self, *error: Any) -> None:
+            self.now.__exit__(*error)
+
+    running.device._core, running._busy = holds, Turns()
+    yield holds
+    running.device._core, running._busy = holds.core, busy
+
+
+def all_of(made: Bench, kind: str, name: str, **more: Any) -> Any:
+    number = f"{kind.removesuffix('_entry')}_id"
+    return p4.Entity(**{kind: {number: made.ids(name), **more}})
+
+
+def test_a_write_of_all_cells_gives_way_in_between(wide: programs.Program) -> None:
+    with Bench(wide) as made, watched(made) as holds:
+        everywhere = [
+            register(made, "cells", value=b"\x07"),
+            register(made, "wide", value=b"\x08"),
+            all_of(made, "counter_entry", "packets", data={"packet_count": 3}),
+            all_of(made, "meter_entry", "rates", config={"cir": 1, "cburst": 2, "pir": 3, "pburst": 4}),
+        ]
+        made.primary.write(*[("MODIFY", entity) for entity in everywhere * 40])
+        for hold in holds.packets + holds.control:
+            assert hold.cells <= CELLS + OPERATIONS, hold
+            assert hold.words <= WORDS, hold
+        assert all(hold.operations <= OPERATIONS for hold in holds.packets)
+        assert all(hold.operations <= UPDATES for hold in holds.control)
+        assert sum(hold.cells for hold in holds.packets) == 40 * sum(SIZES.values())
+        cells = made.pipeline.register_read("cells")
+        assert len(cells) == 65_536
+        assert (cells == 7).all()
+        assert (made.pipeline.register_read("wide")[:, 0] == 8).all()
+        assert (made.pipeline.counter_read("packets")[:, 0] == 3).all()
+        assert all(rates == (1000, 2, 3000, 4) for rates in made.pipeline.meter_read("rates", 0))
+
+
+def test_updates_of_small_arrays_share_a_slice(bench: Bench) -> None:
+    with watched(bench) as holds:
+        update = ("MODIFY", all_of(bench, "counter_entry", "packets", data={"packet_count": 3}))
+        bench.primary.write(*[update] * 100)
+        assert [hold.operations for hold in holds.packets] == [64, 36]
+
+
+def test_a_batch_of_too_many_cells_is_not_done_whole(bench: Bench) -> None:
+    everywhere = register(bench, "cells", value=b"\x07")
+    one = register(bench, "cells", 5, b"\x01")
+    with pytest.raises(Refused) as caught:
+        bench.primary.write_updates([(MODIFY, one), (MODIFY, everywhere)], "DATAPLANE_ATOMIC")
+    assert caught.value.code == "UNIMPLEMENTED"
+    assert "set 16384 at most, or let each be done by itself" in str(caught.value)
+    assert not bench.pipeline.register_read("cells").any()
+
+
+def test_large_updates_are_few_in_a_slice(bench: Bench) -> None:
+    """Control waits for so many bytes of updates, or for one."""
+
+    def entry(key: int, note: int) -> Any:
+        match = exact(key.to_bytes(6))
+        return bench.entry("exact_table", match, action=bench.action("drop"), metadata=bytes(note))
+
+    updates = [("INSERT", entry(key, 1000)) for key in range(1, 301)]
+    most = max(entity.ByteSize() for _, entity in updates)
+    with watched(bench) as holds:
+        bench.primary.write(*updates)
+        assert sum(hold.operations for hold in holds.control) == 300
+        assert all(hold.operations * most <= BYTES + 300 * 16 for hold in holds.control)
+    assert len(bench.pipeline.table_entries("exact_table")) == 300
