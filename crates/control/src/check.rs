@@ -168,8 +168,11 @@ pub fn check_member(program: &Program, set: usize, member: &[EntryMatch]) -> Res
         return Err(Error::invalid(why).of(object()));
     }
     for ((field, width, kind), found) in declared.fields.iter().zip(member) {
-        let what = format!("field `{field}` of value set `{name}`");
-        check_match(*kind, *width, found, &what).map_err(|e| e.of(object()))?;
+        // The words for a refusal are made only if there is one.
+        if check_match(*kind, *width, found, "").is_err() {
+            let what = format!("field `{field}` of value set `{name}`");
+            return check_match(*kind, *width, found, &what).map_err(|e| e.of(object()));
+        }
     }
     Ok(())
 }

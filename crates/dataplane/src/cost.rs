@@ -25,9 +25,12 @@ const CALL: u64 = 32;
 const MEMBER_FIELD: u64 = 64;
 
 /// What a lookup in a value set of so many members and fields costs.
-pub fn value_set(members: usize, fields: usize) -> u64 {
+pub const fn value_set(members: usize, fields: usize) -> u64 {
     CALL + MEMBER_FIELD * members as u64 * fields as u64
 }
+
+// A packet can be looked for in several sets that are full.
+const _: () = assert!(8 * value_set(control::MOST_COMPARED, 1) <= WORK_BUDGET);
 
 /// What a hash or checksum of so many bytes of payload costs, beside that of its list.
 pub fn payload(algorithm: HashAlgorithm, bytes: usize) -> u64 {

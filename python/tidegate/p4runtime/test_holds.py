@@ -11,7 +11,7 @@ import pytest
 
 from tidegate import p4 as programs
 from tidegate.control import operations as op
-from tidegate.p4runtime.conftest import TEXT, Bench, exact, register
+from tidegate.p4runtime.conftest import TEXT, Bench, exact, refused, register, value_set
 from tidegate.p4runtime.connection import Refused
 from tidegate.p4runtime.messages import p4
 from tidegate.p4runtime.translate.base import MODIFY
@@ -151,3 +151,15 @@ def test_large_updates_are_few_in_a_slice(bench: Bench) -> None:
         assert sum(hold.operations for hold in holds.control) == 300
         assert all(hold.operations * most <= BYTES + 300 * 16 for hold in holds.control)
     assert len(bench.pipeline.table_entries("exact_table")) == 300
+
+
+def test_members_of_a_value_set_count_as_cells() -> None:
+    text = TEXT.replace("value_set<bit<16>>(4)", "value_set<bit<16>>(65535)")
+    with Bench(programs.Program.from_text(text)) as made, watched(made) as holds:
+        full = value_set(made, *[key.to_bytes(2) for key in range(CELLS)])
+        made.primary.write(*[("MODIFY", full)] * 10)
+        assert [hold.operations for hold in holds.packets] == [1] * 10
+        assert len(made.pipeline.value_set_read("probes")) == CELLS
+        beyond = value_set(made, *[key.to_bytes(2) for key in range(CELLS + 1)])
+        assert refused(made, "MODIFY", beyond) == "RESOURCE_EXHAUSTED"
+        assert len(holds.packets) == 10, "nothing of it came to the switch"

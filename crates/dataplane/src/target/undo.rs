@@ -215,7 +215,7 @@ impl Pipeline {
         Ok(step.filter(|(table, _)| !saved.tables.contains_key(table)))
     }
 
-    /// How many cells an operation changes: those beyond 8 words are several.
+    /// How many cells an operation changes: those beyond 8 words are several, and so are members of a value set by their fields.
     fn cells_of(&self, op: &Op) -> Result<usize> {
         let (program, state) = (self.program(), &self.state);
         let of = |len: usize, at: At| span("", "", len, at).map(|cells| cells.len());
@@ -237,6 +237,9 @@ impl Pipeline {
                 Cells::Array(index) => of(state.meters[index].len(), *at)?,
                 Cells::Direct(_) => 1,
             },
+            Op::ValueSet(ValueSetOp::Set { value_set, members }) => {
+                members.len() * program.value_sets[value_set.value_set(program)?].fields.len()
+            }
             _ => 0,
         })
     }

@@ -1,6 +1,8 @@
 //! Parser value sets.
 
-use control::{Match, Name, Result, ValueSetOp, check};
+use std::collections::HashSet;
+
+use control::{MOST_COMPARED, Match, Name, Result, ValueSetOp, check};
 use p4lang::ir::EntryMatch;
 
 use super::{Answer, Kind, refuse_as};
@@ -26,6 +28,7 @@ impl Pipeline {
             }
             ValueSetOp::Set { value_set, members } => {
                 let set = value_set.value_set(&program)?;
+                self.demand_room(set, members.len())?;
                 let members = members.iter().map(|member| check::member(&program, set, member));
                 self.value_set_write(set, members.collect::<Result<_>>()?)?;
             }
@@ -49,28 +52,46 @@ impl Pipeline {
     /// Adds a member to a value set: one match per field.
     pub fn value_set_add(&mut self, set: usize, member: Vec<EntryMatch>) -> Result<()> {
         check::check_member(self.program(), set, &member)?;
-        let declared = &self.program().value_sets[set];
-        let (name, size) = (&declared.info.name, declared.size);
         let members = &self.state.value_sets[set];
         if members.contains(&member) {
-            return refuse_as(Kind::Exists, format!("value set `{name}` has this member already"));
+            return self.present(set);
         }
-        if members.len() as u64 >= size {
-            return refuse_as(Kind::Full, format!("value set `{name}` is full: its size is {size}"));
-        }
+        self.demand_room(set, members.len() + 1)?;
         self.state.value_sets[set].push(member);
         Ok(())
     }
 
+    /// Refuses more members than a set has room for: of its size, and as many as a packet may be compared with.
+    fn demand_room(&self, set: usize, members: usize) -> Result<()> {
+        let declared = &self.program().value_sets[set];
+        let (name, size, fields) = (&declared.info.name, declared.size, declared.fields.len());
+        if members as u64 > size {
+            return refuse_as(Kind::Full, format!("value set `{name}` is full: its size is {size}"));
+        }
+        if members * fields > MOST_COMPARED {
+            let most = MOST_COMPARED / fields;
+            let why = format!("value set `{name}` is full: packets are compared with {most} members at most");
+            return refuse_as(Kind::Full, why);
+        }
+        Ok(())
+    }
+
+    fn present(&self, set: usize) -> Result<()> {
+        let name = &self.program().value_sets[set].info.name;
+        refuse_as(Kind::Exists, format!("value set `{name}` has this member already"))
+    }
+
     /// Puts these members in a value set, in place of what was in it.
     pub fn value_set_write(&mut self, set: usize, members: Vec<Vec<EntryMatch>>) -> Result<()> {
-        let before = std::mem::take(&mut self.state.value_sets[set]);
-        for member in members {
-            if let Err(why) = self.value_set_add(set, member) {
-                self.state.value_sets[set] = before;
-                return Err(why);
+        self.demand_room(set, members.len())?;
+        let mut known = HashSet::with_capacity(members.len());
+        for member in &members {
+            check::check_member(self.program(), set, member)?;
+            if !known.insert(member) {
+                return self.present(set);
             }
         }
+        self.state.value_sets[set] = members;
         Ok(())
     }
 }

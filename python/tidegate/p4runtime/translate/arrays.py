@@ -92,7 +92,10 @@ class Arrays(Translation):
         return op.RegisterSet(array.name, index, value)
 
     def parts(self, operation: Op) -> Iterator[tuple[Op, int]]:
-        """An update of all cells as updates of as many as are set at a time, each with its share of a slice; others as they are."""
+        """An update of all cells as updates of as many as are set at a time, each with its share of a slice; others as they are.
+
+        Fields of the members of a value set count as cells.
+        """
         match operation:
             case op.RegisterSet(at=None):
                 array = named(self._schema.registers, operation.register, "register")
@@ -101,6 +104,9 @@ class Arrays(Translation):
                 array, words = self._schema.counter(operation.counter), 2
             case op.MeterSet(at=None):
                 array, words = self._schema.meter(operation.meter), 1
+            case op.ValueSetFill():
+                yield operation, sum(len(member) for member in operation.members)
+                return
             case _:
                 yield operation, 0
                 return

@@ -16,6 +16,9 @@ from tidegate.p4runtime.translate.base import MODIFY, Part, Translation, Updates
 from tidegate.p4runtime.translate.entries import Op
 from tidegate.p4runtime.translate.matches import add_matches, matches
 
+MOST_COMPARED = 4096
+"""Fields that the members of a value set have together, as the engine has it."""
+
 
 class ValueSets(Translation):
     """Members of value sets."""
@@ -25,6 +28,10 @@ class ValueSets(Translation):
         found = known(self._schema.value_sets, entry.value_set_id, "value set")
         if kind != MODIFY:
             raise invalid("a value set can only be modified")
+        most = MOST_COMPARED // max(1, len(found.fields))
+        if len(entry.members) > most:
+            why = f"{len(entry.members)} members are too many for value set {found.name}; packets are compared with {most} at most"
+            raise P4Error(Code.RESOURCE_EXHAUSTED, why)
         return op.ValueSetFill(found.name, self._members(found, entry))
 
     @staticmethod
