@@ -236,6 +236,42 @@ def test_large_arrays_are_read_in_slices_and_what_is_left_out_is_counted(
     assert [count for _, _, count in asked] == [1, 1, 1]
 
 
+DIRECT = (
+    ARRAYS.partition("    register")[0].replace("bit<8> a", "bit<32> a")
+    + """
+    direct_counter(CounterType.packets_and_bytes) hits;
+    table t { key = { h.h.a: exact; } actions = { NoAction; } counters = hits; size = 20000; }
+    table u { key = { h.h.a: exact; } actions = { NoAction; } }
+    apply { t.apply(); u.apply(); }
+}
+V1Switch(P(), V(), I(), E(), V(), D()) main;
+"""
+)
+
+
+def test_direct_counters_are_summed_some_entries_at_a_time() -> None:
+    program = p4.Program.from_text(DIRECT)
+    pipeline = program.pipeline()
+    for key in range(10_000):
+        pipeline.act(op.TableAdd("t", [key], ("NoAction", []), counter=(2**40, key)))
+    core, asked = pipeline._core, list[int | None]()
+
+    class Watched:
+        """The engine's surface, and from where on it is asked for sums."""
+
+        def act(self, operation: op.Operation) -> object:
+            assert isinstance(operation, op.TableTotals)
+            asked.append(operation.start)
+            return core.act(operation)
+
+    pipeline._core = Watched()  # type: ignore[assignment]
+    subject = Subject(pipeline, pipeline._core, lambda: program)  # type: ignore[arg-type]
+    assert quantities.read(subject, "table_packets") == {("I.t",): 10_000 * 2**40}
+    assert asked == [0, 4096, 8192, 0], "of one table, and of the one that counts nothing"
+    assert quantities.read(subject, "table_bytes") == {("I.t",): sum(range(10_000))}
+    assert quantities.read(subject, "table_entries") == {("I.t",): 10_000, ("I.u",): 0}
+
+
 def test_what_is_recorded_is_in_the_notes(punt: p4.Program) -> None:
     net, _, (a, b), _ = star(punt)
     net.control(Routes(net))

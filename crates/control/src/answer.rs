@@ -32,8 +32,10 @@ pub struct TableTotals {
     /// As the program declares it.
     pub size: u64,
     pub entries: u64,
-    /// Packets and bytes of all entries, if the table has a direct counter.
+    /// Packets and bytes of the entries that were asked for, if the table has a direct counter.
     pub counts: Option<(u64, u64)>,
+    /// The handle from which to go on; `None`: there are no more.
+    pub next: Option<u32>,
 }
 
 /// A group of an action selector.

@@ -58,7 +58,7 @@ fn add(p: &mut Pipeline, a: u32, idle_timeout: u64, now: u64) -> u32 {
 
 fn idle(p: &mut Pipeline, now: u64) -> Vec<u32> {
     let table = p.table_id("ages").unwrap();
-    p.state.tables[table.index()].take_idle(now, usize::MAX)
+    p.state.tables[table.index()].take_idle(now, usize::MAX, usize::MAX)
 }
 
 fn kind<T: std::fmt::Debug>(refused: Result<T, Error>) -> Kind {

@@ -1,8 +1,10 @@
-//! What one operation does while packets wait: members are counted, not time.
+//! What one operation does while packets wait: members, entries and looks are counted, not time.
 
 use std::sync::Arc;
 
-use control::{Answer, Kind, MOST_COMPARED, Match, Op, Target as _, ValueSetOp};
+use control::{
+    Answer, Call, Extras, Kind, Leads, MOST_COMPARED, Match, Op, TableOp, Target as _, ValueSetOp,
+};
 use dataplane::pipeline::Pipeline;
 use units::Time;
 
@@ -84,4 +86,68 @@ fn a_value_set_has_no_more_members_than_a_packet_may_be_compared_with() {
     assert_eq!(members(&mut p, "small"), 0);
     assert_eq!(fill(&mut p, "one", 5..7, 1), Ok(()));
     assert_eq!(members(&mut p, "one"), 2);
+}
+
+fn add(p: &mut Pipeline, now: Time, key: u64, packets: u64, idle_timeout: u64) {
+    let to = Leads::Action(Call { action: "to".into(), values: vec![1.into()] });
+    let extras = Extras {
+        counter: Some((packets, 2 * packets)),
+        idle_timeout: Some(idle_timeout),
+        ..Extras::default()
+    };
+    let key = vec![Match::Exact(key.into())];
+    p.act(now, &TableOp::Add { table: "t".into(), key, priority: None, to, extras }.into()).unwrap();
+}
+
+#[test]
+fn direct_counters_are_summed_some_at_a_time() {
+    let mut p = pipeline();
+    (0..10_000).for_each(|key| add(&mut p, Time::ZERO, key, 3, 0));
+    for handle in (0..10_000).step_by(2) {
+        let entry = control::EntryRef::Handle(handle);
+        p.act(Time::ZERO, &TableOp::Delete { table: "t".into(), entry }.into()).unwrap();
+    }
+    let mut totals = |table: Option<&str>, start| {
+        let op = TableOp::Totals { table: table.map(Into::into), start };
+        match p.act(Time::ZERO, &op.into()).unwrap() {
+            Answer::Totals(totals) => totals,
+            other => panic!("{other:?}"),
+        }
+    };
+    let all = totals(None, None);
+    assert_eq!(all.iter().map(|t| t.counts).collect::<Vec<_>>(), [Some((15_000, 30_000)), None]);
+    assert_eq!(all.iter().map(|t| t.next).collect::<Vec<_>>(), [None, None]);
+    let (mut start, mut counts) = (Some(0), Vec::new());
+    while let Some(from) = start {
+        let some = totals(Some("t"), start);
+        assert_eq!((some.len(), some[0].entries), (1, 5000));
+        counts.push(some[0].counts.unwrap().0);
+        start = some[0].next;
+        assert!(start.is_none_or(|next| next == from + 4096));
+    }
+    // 2048 of 4096 handles have entries, and 904 of the last 1808.
+    assert_eq!(counts, [6144, 6144, 2712]);
+}
+
+/// Entries that are alive are looked at when their timeouts end, and not all at once.
+#[test]
+fn some_entries_at_a_time_are_looked_at_for_their_timeout() {
+    let mut p = pipeline();
+    let (early, late) = (Time::from_ps(100), Time::from_ps(500));
+    (0..10_000).for_each(|key| add(&mut p, Time::ZERO, key, 0, 100));
+    let mut outputs = Vec::new();
+    for key in 0..9_000u32 {
+        p.process(50, 0, &[key.to_be_bytes(), [0; 4]].concat(), &mut outputs);
+    }
+    let mut take = |now: Time| match p.act(now, &TableOp::TakeIdle {}.into()).unwrap() {
+        Answer::Idle(rows) => (rows.len(), p.is_due(now)),
+        other => panic!("{other:?}"),
+    };
+    // 1024 looks each time; those at the 9000 that are alive find nothing.
+    let taken: Vec<_> = std::iter::repeat_with(|| take(early)).take(20).collect();
+    assert_eq!(taken.iter().map(|(rows, _)| rows).sum::<usize>(), 1000);
+    assert!(taken[..8].iter().all(|(_, due)| *due), "{taken:?}");
+    assert!(taken.iter().all(|(rows, _)| *rows <= 256));
+    assert!(!taken[19].1);
+    assert!(take(late).1, "each timeout begins anew");
 }

@@ -100,9 +100,9 @@ impl Entries {
     }
 }
 
-fn totals_out(totals: TableTotals) -> (String, u64, u64, Option<u64>, Option<u64>) {
+fn totals_out(totals: TableTotals) -> (String, u64, u64, Option<u64>, Option<u64>, Option<u32>) {
     let (packets, bytes) = totals.counts.unzip();
-    (totals.table, totals.size, totals.entries, packets, bytes)
+    (totals.table, totals.size, totals.entries, packets, bytes, totals.next)
 }
 
 fn group_out<'py>(py: Python<'py>, group: &Group) -> PyOut<'py> {

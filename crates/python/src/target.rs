@@ -254,9 +254,27 @@ impl Target {
         answers::into_python(py, self.do_one(py, StateOp::TakeDigests {}.into())?)
     }
 
-    /// Entries whose idle timeout has come, with their tables: `act(TableIdleTake())`.
+    /// Entries whose idle timeout has come, with their tables: `act(TableIdleTake())`, several times in a row if need be, with
+    /// packets in between.
     fn take_idle<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        answers::into_python(py, self.do_one(py, TableOp::TakeIdle {}.into())?)
+        const TIMES: usize = 16;
+        let taken = py.detach(|| {
+            let (op, mut entries) = (TableOp::TakeIdle {}.into(), Vec::new());
+            for _ in 0..TIMES {
+                let more = self.between(|mut held| {
+                    if let Answer::Idle(rows) = held.act(&op)? {
+                        entries.extend(rows);
+                    }
+                    let due = held.pipeline().map(|(pipeline, now)| pipeline.is_due(Time::from_ps(now)));
+                    Ok(due.unwrap_or(false))
+                })?;
+                if !more {
+                    break;
+                }
+            }
+            Ok(entries)
+        });
+        answers::into_python(py, Answer::Idle(taken.map_err(|error: control::Error| raise(py, &error))?))
     }
 
     /// The next packet for the controller: `act(PacketTake())`; a pipeline alone has none.

@@ -147,9 +147,13 @@ class TableIdleTake(Operation):
 
 @dataclass(slots=True)
 class TableTotals(Operation):
-    """Read how many entries each table has, and the sums of its direct counter."""
+    """Read how many entries each table has, and the sums of its direct counter: of all entries, or of some at a time."""
 
     op: ClassVar[str] = "table_totals"
+    table: str | None = None
+    """Only of this table."""
+    start: int | None = None
+    """The handle from which on some entries are summed; `None`: all are."""
 
 
 @dataclass(slots=True)
@@ -682,9 +686,9 @@ class Methods:
         """Read entries: one, or some of all in the order of their handles."""
         return self.act(TableRead(table, start, only))
 
-    def table_totals(self) -> Any:
-        """Read how many entries each table has, and the sums of its direct counter."""
-        return self.act(TableTotals())
+    def table_totals(self, table: str | None = None, start: int | None = None) -> Any:
+        """Read how many entries each table has, and the sums of its direct counter: of all entries, or of some at a time."""
+        return self.act(TableTotals(table, start))
 
     def member_set(self, profile: str, member: int, to: Call) -> None:
         """Change what a member does."""

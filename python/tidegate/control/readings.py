@@ -141,12 +141,19 @@ def notes(subject: Subject, _: Labels) -> Iterator[Value]:
 
 def tables(subject: Subject, _: Labels) -> Iterator[Value]:
     """Entries and direct counters of tables."""
-    for name, size, entries, packets, counted in subject.core.act(op.TableTotals()):
+    for table in subject.program().summary["tables"]:
+        name, start, sums = table["name"], 0, np.zeros(2, dtype=np.uint64)
+        while start is not None:
+            # Packets wait while some entries are summed, and go on in between.
+            ((_, size, entries, *counts, start),) = subject.core.act(op.TableTotals(name, start))
+            counted = counts[0] is not None
+            if counted:
+                sums += np.array(counts, dtype=np.uint64)
         yield "table_entries", (name,), entries
         yield "table_size", (name,), size
-        if packets is not None:
-            yield "table_packets", (name,), packets
-            yield "table_bytes", (name,), counted or 0
+        if counted:
+            yield "table_packets", (name,), int(sums[0])
+            yield "table_bytes", (name,), int(sums[1])
 
 
 def _declared(subject: Subject, kind: str, only: Labels) -> Iterator[str]:

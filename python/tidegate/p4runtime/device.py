@@ -69,8 +69,9 @@ class Device:
 
     def take_idle(self) -> list[tuple[str, tuple[Any, ...]]]:
         """Entries whose idle timeout has come."""
-        found: list[tuple[str, tuple[Any, ...]]] = self.act(op.TableIdleTake())
-        return found
+        with self._lock:
+            found: list[tuple[str, tuple[Any, ...]]] = self._core.take_idle()
+            return found
 
     def take_digests(self) -> list[tuple[str, list[tuple[str, int]]]]:
         """Digests that are waiting."""

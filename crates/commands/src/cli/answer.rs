@@ -25,13 +25,18 @@ fn json_of(answer: &Answer) -> Value {
         Answer::Rows { rows, next } => {
             json!({"rows": rows.iter().map(|row| row_of(row, &[])).collect::<Vec<_>>(), "next": next})
         }
-        Answer::Idle(rows) => rows.iter().map(|(table, row)| row_of(row, &[("table", json!(table))])).collect(),
+        Answer::Idle(rows) => {
+            rows.iter().map(|(table, row)| row_of(row, &[("table", json!(table))])).collect()
+        }
         Answer::Default { to, note } => json!({"to": leads(to), "note": hex(note)}),
         Answer::Totals(totals) => totals
             .iter()
             .map(|t| {
                 let (packets, bytes) = t.counts.unzip();
-                json!({"table": t.table, "size": t.size, "entries": t.entries, "packets": packets, "bytes": bytes})
+                json!({
+                    "table": t.table, "size": t.size, "entries": t.entries,
+                    "packets": packets, "bytes": bytes, "next": t.next,
+                })
             })
             .collect(),
         Answer::Matches(members) => members.iter().map(|member| json!(key(member))).collect(),
@@ -79,10 +84,9 @@ fn json_of(answer: &Answer) -> Value {
             })
             .collect(),
         Answer::Drops(drops) => counts(drops),
-        Answer::Packet(packet) => packet.as_ref().map_or(
-            Value::Null,
-            |p| json!({"at": p.at.as_ps(), "packet": hex(&p.bytes), "more": p.more}),
-        ),
+        Answer::Packet(packet) => packet
+            .as_ref()
+            .map_or(Value::Null, |p| json!({"at": p.at.as_ps(), "packet": hex(&p.bytes), "more": p.more})),
         Answer::Statistics(s) => json!({
             "received": s.received, "generated": s.generated, "packet_outs": s.packet_outs, "made": s.made,
             "transmitted": s.transmitted, "packet_ins": s.packet_ins, "dropped": counts(&s.dropped), "held": s.held,

@@ -92,9 +92,9 @@ impl Session<'_> {
 
     fn table_num_entries(&mut self, args: &[&str]) -> Answer {
         count(args, 1, 1, "table_num_entries TABLE")?;
-        let id = self.table(args[0])?;
-        match self.act(TableOp::Totals {})? {
-            control::Answer::Totals(totals) => Ok(totals[id.index()].entries.to_string()),
+        let table = Some(args[0].into());
+        match self.act(TableOp::Totals { table, start: Some(0) })? {
+            control::Answer::Totals(totals) => Ok(totals.iter().map(|t| t.entries).sum::<u64>().to_string()),
             other => Err(unexpected(&other)),
         }
     }

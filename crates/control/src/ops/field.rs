@@ -133,6 +133,7 @@ macro_rules! optional {
 }
 
 optional! {
+    Name: "str | None";
     u32: "int | None";
     EntryRef: "Entry | None";
     Leads: "Leads | None";

@@ -73,8 +73,12 @@ family! {
         /// Take the entries of all tables whose idle timeout has expired, and restart their timeouts.
         TakeIdle "table_idle_take" -> Idle {
         }
-        /// Read how many entries each table has, and the sums of its direct counter.
+        /// Read how many entries each table has, and the sums of its direct counter: of all entries, or of some at a time.
         Totals "table_totals" -> Totals {
+            /// Only of this table.
+            table: Option<Name>,
+            /// The handle from which on some entries are summed; `None`: all are.
+            start: Option<u32>,
         }
     }
 }

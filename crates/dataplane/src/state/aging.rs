@@ -13,14 +13,16 @@ impl Aging {
         self.looks.push(Reverse((due, handle)));
     }
 
+    pub fn is_due(&self, now: u64) -> bool {
+        self.looks.peek().is_some_and(|Reverse((due, _))| *due <= now)
+    }
+
     /// The next look that is due.
     pub fn pop(&mut self, now: u64) -> Option<(u64, u32)> {
-        let Reverse(first) = *self.looks.peek()?;
-        if first.0 > now {
+        if !self.is_due(now) {
             return None;
         }
-        self.looks.pop();
-        Some(first)
+        self.looks.pop().map(|Reverse(first)| first)
     }
 
     pub fn len(&self) -> usize {

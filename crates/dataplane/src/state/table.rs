@@ -190,6 +190,14 @@ impl TableState {
         entries.filter_map(|(i, e)| Some((i as u32, e.as_ref()?)))
     }
 
+    /// Entries of so many handles, from one on, and the handle after them if there are more.
+    pub fn some(&self, first: u32, handles: usize) -> (impl Iterator<Item = &Entry>, Option<u32>) {
+        let start = self.entries.len().min(first as usize);
+        let end = self.entries.len().min(start.saturating_add(handles));
+        let next = (end < self.entries.len()).then_some(end as u32);
+        (self.entries[start..end].iter().flatten(), next)
+    }
+
     pub fn reset_default(&mut self) {
         self.set_default(self.initial_default.clone());
         self.default_note.clear();
@@ -232,12 +240,19 @@ impl TableState {
         }
     }
 
-    /// Entries that were not hit for as long as their timeout, `most` of them. The timeout of each begins anew.
-    pub fn take_idle(&mut self, now: u64, most: usize) -> Vec<u32> {
+    /// Whether an entry is to be looked at for its timeout.
+    pub fn is_due(&self, now: u64) -> bool {
+        self.aging.is_due(now)
+    }
+
+    /// Entries that were not hit for as long as their timeout, `most` of them, after so many looks. The timeout of each begins anew.
+    pub fn take_idle(&mut self, now: u64, most: usize, looks: usize) -> Vec<u32> {
         let mut idle = Vec::new();
-        while idle.len() < most
-            && let Some((due, handle)) = self.aging.pop(now)
-        {
+        for _ in 0..looks {
+            if idle.len() >= most {
+                break;
+            }
+            let Some((due, handle)) = self.aging.pop(now) else { break };
             let Some(Some(entry)) = self.entries.get_mut(handle as usize) else { continue };
             if entry.due != due || entry.idle_timeout == 0 {
                 continue;

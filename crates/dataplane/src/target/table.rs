@@ -146,6 +146,10 @@ impl Pipeline {
 
 /// Entries that are read at a time.
 const PAGE: usize = 256;
+/// Handles whose entries are summed at a time.
+const SUMMED: usize = 4096;
+/// How many times at a time it is looked whether an entry is idle, in all tables.
+const LOOKS: usize = 1024;
 
 impl Pipeline {
     pub(super) fn act_on_table(&mut self, now: Time, op: &TableOp) -> Result<Answer> {
@@ -192,7 +196,10 @@ impl Pipeline {
                 return self.rows(&program, ps, table.table(&program)?, *start, only.as_ref());
             }
             TableOp::TakeIdle {} => return Ok(self.take_idle(&program, ps)),
-            TableOp::Totals {} => return Ok(Answer::Totals(self.totals(&program))),
+            TableOp::Totals { table, start } => {
+                let only = table.as_ref().map(|table| table.table(&program)).transpose()?;
+                return Ok(Answer::Totals(self.totals(&program, only, *start)));
+            }
         }
         Ok(Answer::Done)
     }
@@ -257,12 +264,14 @@ impl Pipeline {
         Ok(Answer::Rows { rows: found.into_iter().collect(), next: None })
     }
 
-    /// Entries of all tables that were not hit for as long as their timeout; of each table a page at most.
+    /// Entries of all tables that were not hit for as long as their timeout; of each table a page at most, after some looks.
     fn take_idle(&mut self, program: &Program, now: u64) -> Answer {
         let mut rows = Vec::new();
-        for (index, table) in program.tables.iter().enumerate().filter(|(_, t)| t.support_timeout) {
+        let ages = || program.tables.iter().enumerate().filter(|(_, t)| t.support_timeout);
+        let looks = (LOOKS / ages().count().max(1)).max(1);
+        for (index, table) in ages() {
             let (id, state) = (TableId(index as u32), &mut self.state.tables[index]);
-            for handle in state.take_idle(now, PAGE) {
+            for handle in state.take_idle(now, PAGE, looks) {
                 let found = state.entry(handle).map(|entry| row(program, id, now, handle, entry));
                 rows.extend(found.map(|row| (table.info.name.clone(), row)));
             }
@@ -270,19 +279,30 @@ impl Pipeline {
         Answer::Idle(rows)
     }
 
-    fn totals(&self, program: &Program) -> Vec<TableTotals> {
-        let tables = program.tables.iter().zip(&self.state.tables);
-        let totals = tables.map(|(declared, table)| {
+    /// Whether there may be more entries that were not hit for as long as their timeout.
+    pub fn is_due(&self, now: Time) -> bool {
+        self.state.tables.iter().any(|table| table.is_due(now.as_ps()))
+    }
+
+    fn totals(&self, program: &Program, only: Option<TableId>, start: Option<u32>) -> Vec<TableTotals> {
+        let tables = program.tables.iter().zip(&self.state.tables).enumerate();
+        let asked = tables.filter(|(index, _)| only.is_none_or(|id| id.index() == *index));
+        let totals = asked.map(|(_, (declared, table))| {
             let sum = |(packets, bytes), entry: &Entry| (packets + entry.packets, bytes + entry.bytes);
-            // Entries are gone through only where they count.
-            let counted = declared.direct_counter.is_some();
-            let counts = counted.then(|| table.iter().map(|(_, entry)| entry).fold((0, 0), sum));
-            TableTotals {
+            let mut totals = TableTotals {
                 table: declared.info.name.clone(),
                 size: declared.size,
                 entries: table.len() as u64,
-                counts,
+                counts: None,
+                next: None,
+            };
+            // Entries are gone through only where they count.
+            if declared.direct_counter.is_some() {
+                let (entries, next) = table.some(start.unwrap_or(0), start.map_or(usize::MAX, |_| SUMMED));
+                totals.counts = Some(entries.fold((0, 0), sum));
+                totals.next = next;
             }
+            totals
         });
         totals.collect()
     }

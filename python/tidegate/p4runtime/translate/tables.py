@@ -258,16 +258,17 @@ class Tables(Entries):
             note(entry),
         )
 
-    def table_totals(self, _: op.TableTotals) -> Any:
-        """Size, entries and sums of direct counters of each table."""
+    def table_totals(self, operation: op.TableTotals) -> Any:
+        """Size, entries and sums of direct counters of each table, or of one; all entries are read whatever is asked for."""
         totals = []
-        for table in self._schema.tables.values():
+        tables = self._schema.tables.values()
+        for table in tables if operation.table is None else [self._named(operation.table)]:
             found = self._all(table)
             packets, size = None, None
             if table.counter:
                 packets = sum(entry.counter_data.packet_count for entry in found)
                 size = sum(entry.counter_data.byte_count for entry in found)
-            totals.append((table.name, table.size, len(found), packets, size))
+            totals.append((table.name, table.size, len(found), packets, size, None))
         return totals
 
 
