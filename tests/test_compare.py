@@ -14,11 +14,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from clusters import dask
 from conftest import ROOT, Run
 from tidegate import TidegateError
 from tidegate.compare import Side, compare, demand_alike, interval, revisions
 from tidegate.compare.figure import draw
 from tidegate.compare.operands import Asked, sides
+from tidegate.experiments import Interrupted
+from tidegate.experiments.executors import Here
+from tidegate.experiments.jobs import Ended, Jobs, Tell
 
 
 def side(name: str, shift: float = 0.0, seeds: int = 6, column: str = "rate_mbps", **parameters: Any) -> Side:
@@ -455,3 +459,55 @@ def test_the_revisions_that_were_used_last_are_kept(
     assert len(ran) == 1
     # The oldest of them has been used, and the two that now are the oldest are gone.
     assert [path.name for path in revisions.kept()] == [names[5], *names[:3], "target"]
+
+
+class Told:
+    """Runs here; notes them, and Ctrl-C comes after so many."""
+
+    def __init__(self, most: int | None = None) -> None:
+        self.runs: list[str] = []
+        self._most = most
+
+    def run(self, jobs: Jobs, tell: Tell, ended: Ended) -> None:
+        def heard(done: float, under_way: list[int], runs: list[Any]) -> None:
+            self.runs += [f"{one.case} {one.seed}" for one in runs]
+            if len(self.runs) == self._most:
+                raise KeyboardInterrupt
+
+        Here().run(jobs, heard, ended)
+
+
+def test_a_comparison_that_was_interrupted_goes_on(tmp_path: Path) -> None:
+    words = ["reference.dumbbell"]
+    settings = ("flows=1,2", "duration_s=3")
+
+    def asked(executor: Told, out: str = "a", **more: Any) -> Asked:
+        given = {"settings": settings, "seeds": (1, 2), "quick": True, **more}
+        return Asked(out=tmp_path / out, executor=executor, **given)  # type: ignore[arg-type]
+
+    uninterrupted, first, rest = Told(), Told(3), Told()
+    (whole,) = sides(words, asked(uninterrupted, "b"))
+    with pytest.raises(Interrupted, match=r"interrupted with 3 of 4 runs done; .* with --resume goes on"):
+        sides(words, asked(first))
+    assert sides(words, asked(rest, resume=True)) == [whole]
+    assert first.runs + rest.runs == uninterrupted.runs
+    # What is done is not run again, unless it is of something else.
+    for again, runs in (
+        (asked(none := Told(), resume=True), 0),
+        (asked(other := Told(), resume=True, seeds=(1,)), 2),
+    ):
+        sides(words, again)
+        assert len((none if runs == 0 else other).runs) == runs
+    with pytest.raises(TidegateError, match=r"rev:x: a cluster's workers have the files of now"):
+        sides(["rev:x"], asked(Told(), experiment="reference.dumbbell"))
+
+
+@pytest.mark.slow
+def test_a_comparison_on_a_cluster(tidegate: Run, tmp_path: Path) -> None:
+    pytest.importorskip("distributed", reason="needs the extra `cluster`")
+    words = ("compare", "fifo", "codel", "--set", "scenarios=wifi", "--repeat", "1", "--json")
+    here = json.loads(tidegate(*words, "--out", str(tmp_path / "here")).out)
+    with dask(tmp_path, 1) as (address, _):
+        ran = tidegate(*words, "--out", str(tmp_path / "there"), "--cluster", address)
+    there = json.loads(ran.out)
+    assert {**there, "out": ""} == {**here, "out": ""}

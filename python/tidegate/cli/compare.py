@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from tidegate.cli.carrying import beside
+from tidegate.cli.carrying import ClusterOption, ClusterSettings, beside, carrying
 from tidegate.cli.output import print_json
-from tidegate.options import FirstSeed, Json, Quick, Repeat, Settings, Threads
+from tidegate.options import FirstSeed, Json, Quick, Repeat, Resume, Settings, Threads
 
 RESULT = "compare.json"
 FIGURE = "compare.png"
@@ -49,6 +49,9 @@ def compare(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for table, figure and new runs.")] = Path(
         "runs/compare"
     ),
+    resume: Resume = False,
+    cluster: ClusterOption = None,
+    cluster_options: ClusterSettings = None,
     as_json: Json = False,
 ) -> None:
     """Compare runs: medians, spread over seeds, paired differences by seed with bootstrap intervals; a table and a figure."""
@@ -59,17 +62,22 @@ def compare(
     from tidegate.files import json_text, replacing, why
 
     _demand_use(context, words)
-    asked = Asked(
-        settings or (),
-        range(seed, seed + repeat),
-        quick,
-        out,
-        experiment,
-        tell=lambda text: print(text, file=sys.stderr),
-        processes=beside(threads),
-        threads=threads,
-    )
-    found = sides(words, asked)
+    most = beside(threads, cluster)
+    with carrying("compare", cluster, cluster_options, estimate=not quick) as carried:
+        asked = Asked(
+            settings or (),
+            range(seed, seed + repeat),
+            quick,
+            out,
+            experiment,
+            progress=carried.progress,
+            tell=lambda text: print(text, file=sys.stderr),
+            processes=most,
+            threads=threads,
+            executor=carried.executor,
+            resume=resume,
+        )
+        found = sides(words, asked)
     for name in quantities or ():
         if name not in found[0].columns:
             raise TidegateError(
@@ -98,6 +106,7 @@ def _demand_use(context: typer.Context, words: list[str]) -> None:
     from tidegate.compare.operands import is_folder
 
     options = {"settings": "--set", "seed": "--seed", "repeat": "--repeat", "quick": "--quick"}
+    options |= {"resume": "--resume", "cluster": "--cluster"}
     given = [
         option
         for name, option in options.items()

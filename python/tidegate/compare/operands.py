@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tidegate import experiments, scenarios
 from tidegate._core import TidegateError
 from tidegate._core import __version__ as version
 from tidegate.compare import revisions
 from tidegate.compare.alike import Side
-from tidegate.experiments import files
-from tidegate.experiments.folder import RECORD, read_record
+from tidegate.experiments import digests, files
+from tidegate.experiments.folder import RECORD, interrupted, read_record, versions
 from tidegate.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from tidegate.experiments.jobs import Executor
 
 ON_SCENARIOS = "reference.scenarios"
 
@@ -34,6 +38,10 @@ class Asked:
     processes: int = 1
     threads: int = 1
     """Of each run."""
+    executor: Executor | None = None
+    """Of `experiments.run`; not for revisions, whose files its workers do not have."""
+    resume: bool = False
+    """Take the runs that an interrupted comparison has done."""
 
 
 def sides(words: Sequence[str], asked: Asked) -> list[Side]:
@@ -60,6 +68,7 @@ def sides(words: Sequence[str], asked: Asked) -> list[Side]:
                 asked.out,
                 asked.tell,
                 asked.threads,
+                asked.resume,
             )
             record = read_record(folder)
             _warn(word, record, asked)
@@ -80,6 +89,8 @@ def _demand_known(word: str, asked: Asked) -> None:
     if word.startswith(revisions.PREFIX):
         if asked.experiment is None:
             raise TidegateError(f"{word}: say what revisions are to run with --experiment NAME")
+        if asked.executor is not None:
+            raise TidegateError(f"{word}: a cluster's workers have the files of now; leave out --cluster")
         revisions.demand_possible(word)
         return
     if Path(word).is_dir() and not files.is_system(Path(word)):
@@ -114,18 +125,51 @@ def _of_record(name: str, record: dict[str, Any]) -> Side:
 def _run(name: str, settings: list[str], asked: Asked, folder: str | None = None) -> dict[str, Any]:
     one = experiments.find(name)
     parameters = experiments.with_settings(one, settings, asked.quick)
+    out = asked.out / (folder or one.name)
+    if asked.resume and (done := _done(one, parameters, out, asked)) is not None:
+        return done
     record = experiments.run(
         name,
         parameters,
         seeds=list(asked.seeds),
         quick=asked.quick,
-        out=asked.out / (folder or one.name),
+        out=out,
         progress=asked.progress,
         processes=asked.processes,
+        resume=asked.resume and _is_interrupted(out),
+        executor=asked.executor,
         threads=asked.threads,
     )
     _warn(one.name, record, asked)
     return record
+
+
+def _is_interrupted(out: Path) -> bool:
+    try:
+        interrupted(out)
+    except TidegateError:
+        return False
+    return True
+
+
+def _done(
+    one: experiments.Experiment, parameters: dict[str, Any], out: Path, asked: Asked
+) -> dict[str, Any] | None:
+    """The record of a complete run of just this that is there."""
+    if not (out / RECORD).exists() or _is_interrupted(out):
+        return None
+    record = read_record(out)
+    wanted = {
+        "experiment": one.name,
+        "backend": "sim",
+        "parameters": {**one.parameters(asked.quick), **parameters, "quick": asked.quick},
+        "seeds": list(asked.seeds),
+        "interrupted": False,
+        "versions": versions(),
+        "files": digests.of_experiment(one.source or one.name),
+    }
+    same = json.loads(json.dumps(wanted))
+    return record if all(record.get(name) == value for name, value in same.items()) else None
 
 
 def _warn(name: str, record: dict[str, Any], asked: Asked) -> None:

@@ -16,11 +16,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
 from tidegate._core import TidegateError
+from tidegate.experiments.folder import interrupted
 from tidegate.experiments.user_code import PACKAGE
 from tidegate.lab.death import die_with
 
@@ -243,11 +244,16 @@ def run(
     out: Path,
     tell: Callable[[str], None],
     threads: int = 1,
+    resume: bool = False,
 ) -> Path:
     """Run an experiment with a revision; the folder of the run. One that knows no threads runs on one."""
     folder = (out / word.replace(":", "-").replace("/", "-")).resolve()
     command = [*TIDEGATE, "run", experiment, "--out", str(folder), "--json"]
     command += ["--seed", str(min(seeds)), "--repeat", str(len(seeds)), *(["--quick"] if quick else [])]
+    if resume:
+        with suppress(TidegateError):
+            interrupted(folder)
+            command += ["--resume"]
     for setting in settings:
         command += ["--set", setting]
     with _locked(USE, fcntl.LOCK_SH):
