@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -13,7 +16,37 @@ import polars as pl
 import pytest
 
 from tidegate import TidegateError
-from tidegate.experiments import replot
+from tidegate.experiments import replot, running
+from tidegate.lab.death import handled, interrupting
+
+
+def test_a_signal_waits_until_a_run_is_in_its_place() -> None:
+    """Also one that the kernel gives to another thread."""
+    end, done = threading.Event(), []
+    thread = threading.Thread(target=end.wait)
+    thread.start()
+    mine, handler_s = socket.socketpair()
+    handler_s.setblocking(False)
+    before = signal.set_wakeup_fd(handler_s.fileno())
+
+    def end_meanwhile() -> None:
+        with running._undisturbed():
+            os.kill(os.getpid(), signal.SIGTERM)
+            # It has come.
+            mine.recv(1)
+            done.append("written")
+        done.append("not ended")
+
+    try:
+        with handled(interrupting(), (signal.SIGTERM,)), pytest.raises(KeyboardInterrupt):
+            end_meanwhile()
+    finally:
+        signal.set_wakeup_fd(before)
+        end.set()
+        thread.join()
+        mine.close()
+        handler_s.close()
+    assert done == ["written"]
 
 
 @pytest.mark.slow

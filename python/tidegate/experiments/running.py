@@ -19,6 +19,7 @@ from tidegate.experiments.executors import for_machine
 from tidegate.experiments.jobs import ENDING, Ended, Executor, Jobs, OfExperiment, Recipe
 from tidegate.experiments.plan import Plan, Run
 from tidegate.experiments.registry import demand_backend, find
+from tidegate.lab.death import handled
 
 CORRECTED = "the experiment's files have changed since its runs were done: claims and figure are of the files as they are now"
 
@@ -42,12 +43,15 @@ class Status:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """What ends this process waits until this is done."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
-    try:
+    """What ends this process waits until this is done, or has failed: that ends it too.
+
+    The signals are not blocked, as that is for one thread, and the kernel gives them to another one, of Polars' say.
+    """
+    came: list[int] = []
+    with handled(lambda number, _: came.append(number), ENDING):
         yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    if came:
+        signal.raise_signal(came[0])
 
 
 def run(
