@@ -1,0 +1,130 @@
+"""`tidegate view`, `run --view` and `switch --view` as commands: the address that they print, a message to a reader, SIGTERM."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+
+import viewers  # noqa: F401  (skips where the extra is absent)
+from namespaces import place
+from switches import LEARNING
+from tidegate.experiments import run
+
+READER = """
+import re, sys
+from websockets.sync.client import connect
+sys.path.insert(0, sys.argv[1])
+from viewers import read
+port, token = re.fullmatch(r"http://127\\.0\\.0\\.1:(\\d+)/\\?token=(\\S+)", sys.argv[2]).groups()
+origin = f"http://127.0.0.1:{port}"
+with connect(f"ws://127.0.0.1:{port}/stream?token={token}", origin=origin, open_timeout=60, close_timeout=0.2) as one:
+    about = ""
+    while isinstance(message := one.recv(timeout=60), str) or not about:
+        about = message if isinstance(message, str) else about
+    print(about)
+"""
+
+
+@contextmanager
+def command(*words: str | Path, before: tuple[str, ...] = ()) -> Iterator[subprocess.Popen[str]]:
+    program = [*before, sys.executable, "-m", "tidegate.cli", *map(str, words)]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def address(said: IO[str] | None) -> str:
+    """The first line that is one."""
+    assert said is not None
+    lines = []
+    for line in said:
+        lines.append(line)
+        if found := re.search(r"http://127\.0\.0\.1:\d+/\?token=[\w-]{20,}$", line):
+            return found[0]
+    raise AssertionError("".join(lines))
+
+
+def about(url: str, before: tuple[str, ...] = ()) -> dict[str, Any]:
+    """What a reader hears first."""
+    words = [*before, sys.executable, "-c", READER, str(Path(__file__).parent), url]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    """The exit status after SIGTERM, and what it has said besides the address."""
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    return process.returncode, out + err
+
+
+@pytest.mark.slow
+def test_view_of_a_folder(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    run("reference.dumbbell", {"flows": (1,), "duration_s": 2.1}, seeds=[1], quick=True, out=out)
+    with command("view", out) as process:
+        said = about(address(process.stdout))
+        code, rest = ended(process)
+    assert (said["kind"], said["cases"]) == ("finished", ["n1, seed 1"])
+    assert (code, rest) == (0, "Ctrl-C ends it\n")
+
+
+@pytest.mark.slow
+def test_a_run_that_is_viewed(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    words = ("run", "reference.dumbbell", "--set", "flows=1", "--set", "duration_s=100000", "--out", out)
+    with command(*words, "--view") as process:
+        said = about(address(process.stderr))
+        assert (said["kind"], len(said["flows"])) == ("running", 1)
+        code, rest = ended(process)
+    assert code == 130
+    assert rest.splitlines()[-1].startswith("interrupted with 0 of 1 runs done; tables up to then are in ")
+    # One that is done stays until it is told to end.
+    quick = (
+        "run",
+        "reference.dumbbell",
+        "--quick",
+        "--set",
+        "flows=1",
+        "--set",
+        "duration_s=3",
+        "--out",
+        tmp_path / "short",
+    )
+    with command(*quick, "--view") as process:
+        address(process.stderr)
+        assert process.stderr is not None
+        assert process.stderr.readline() == "the runs are done; Ctrl-C ends the page\n"
+        code, rest = ended(process)
+    assert code == 0
+    assert "Traceback" not in rest
+
+
+@pytest.mark.live
+@pytest.mark.untimed
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_a_switch_that_is_viewed() -> None:
+    with place(2) as two:
+        there = ("ip", "netns", "exec", two.name)
+        ports = ("-i", "1@p1", "-i", "2@p2", "--mode", "packet")
+        with command("switch", LEARNING, *ports, "--view", before=there) as process:
+            said = about(address(process.stderr), there)
+            code, rest = ended(process)
+    assert said["kind"] == "switch"
+    assert said["queues"] == ["port 1 queue 0", "port 2 queue 0"]
+    assert code == 0
+    assert "Traceback" not in rest
