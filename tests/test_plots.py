@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import re
 
 import matplotlib as mpl
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
+from tidegate import assets
 from tidegate.plots import COLOURS, CYCLE, by_seed, colour, log_scale, whiskers
 
 # Machado, Oliveira and Fernandes 2009, severity 1, on linear RGB.
@@ -36,13 +38,16 @@ TO_XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 
 WHITE = TO_XYZ.sum(axis=1)
 
 
+def linear(name: str) -> np.ndarray:
+    """Linear RGB (IEC 61966-2-1)."""
+    rgb = np.array(to_rgb(name))
+    return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+
+
 def lab(name: str, blindness: str) -> np.ndarray:
     """CIELAB of a colour as it is seen."""
-    rgb = np.array(to_rgb(name))
-    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    x, y, z = np.cbrt(
-        np.maximum(TO_XYZ @ np.clip(np.array(BLINDNESS[blindness]) @ linear, 0, 1) / WHITE, 1e-6)
-    )
+    seen = np.clip(np.array(BLINDNESS[blindness]) @ linear(name), 0, 1)
+    x, y, z = np.cbrt(np.maximum(TO_XYZ @ seen / WHITE, 1e-6))
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
 
@@ -55,6 +60,50 @@ def test_colours_can_be_told_apart(blindness: str) -> None:
     for one, other in itertools.combinations(controls, 2):
         apart = np.linalg.norm(lab(COLOURS[one], blindness) - lab(COLOURS[other], blindness))
         assert apart > 15, (one, other, apart)
+
+
+def web_colours(name: str) -> list[str]:
+    (line,) = re.findall(rf"const {name} = \[(.*)\];", assets.text("charts.js"))
+    return re.findall(r'"(#[0-9a-f]{6})"', line)
+
+
+def variables(dark: bool) -> dict[str, str]:
+    light, rest = assets.text("page.css").split("@media (prefers-color-scheme: dark)")
+    return dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", rest if dark else light))
+
+
+def contrast(one: str, other: str) -> float:
+    """WCAG 2.2, contrast ratio."""
+    luminances = sorted(float(TO_XYZ[1] @ linear(name)) for name in (one, other))
+    return (luminances[1] + 0.05) / (luminances[0] + 0.05)
+
+
+@pytest.mark.parametrize("blindness", BLINDNESS)
+@pytest.mark.parametrize("name", ["LIGHT", "DARK"])
+def test_colours_of_charts_in_pages_can_be_told_apart(name: str, blindness: str) -> None:
+    colours = web_colours(name)
+    # Dashes tell those apart that come again.
+    assert len(colours) == 8
+    for one, other in itertools.combinations(colours, 2):
+        assert np.linalg.norm(lab(one, blindness) - lab(other, blindness)) > 15, (one, other)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_pages_have_enough_contrast(dark: bool) -> None:
+    """WCAG 2.2: 4.5 for text (1.4.3), 3 for what a chart draws (1.4.11)."""
+    of = variables(dark)
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    for text, backs in {
+        "text": ("back", "panel", "bad-back"),
+        "soft": ("back", "panel"),
+        "accent": ("back", "panel"),
+        "good": ("good-back",),
+        "bad": ("bad-back",),
+    }.items():
+        for back in backs:
+            assert contrast(of[text], of[back]) >= 4.5, (text, back)
+    for drawn in web_colours("DARK" if dark else "LIGHT"):
+        assert contrast(drawn, of["panel"]) >= 3, drawn
 
 
 def test_a_scheme_has_one_colour_whatever_stands_behind_its_name() -> None:

@@ -1,8 +1,8 @@
 // Charts with uPlot: the same in reports and in the dashboard. Colours can be told apart with each common kind of colour blindness; dashes
 // tell series apart where colours come again. Keys on a focused chart: arrows move the cursor, + and - zoom, 0 shows all.
 "use strict";
-const LIGHT = ["#0072b2", "#c67f00", "#009e73", "#d55e00", "#cc79a7", "#3a9bd6", "#6b3d00", "#484848", "#8f8000", "#332288"];
-const DARK = ["#4aa8e8", "#f0b030", "#2dc79a", "#ff8242", "#e3a5c6", "#9bd8fa", "#c9935a", "#bdbdbd", "#ddd032", "#a59bf0"];
+const LIGHT = ["#2e5da2", "#b97400", "#00a274", "#d14646", "#b974a2", "#748bd1", "#744600", "#464646"];
+const DARK = ["#46a2e8", "#ffb917", "#2ed18b", "#ff8b46", "#b98bb9", "#a2e8ff", "#b97446", "#b9b9b9"];
 const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3]];
 const isDark = matchMedia("(prefers-color-scheme: dark)");
 const drawn = new Set();

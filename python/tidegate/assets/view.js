@@ -113,6 +113,7 @@ function draw() {
   rows("queues", about.queues || [], false);
   paint();
   watch();
+  document.documentElement.dataset.frames = Number(document.documentElement.dataset.frames ?? 0) + 1;
 }
 
 function redraw() { if (!drawing) { drawing = true; requestAnimationFrame(draw); } }
@@ -327,7 +328,6 @@ function connect() {
     read(event.data);
     keep();
     redraw();
-    document.documentElement.dataset.frames = Number(document.documentElement.dataset.frames ?? 0) + 1;
   });
   socket.addEventListener("close", (event) => {
     tell(event.code === TOO_MANY ? "as many browsers as may show this page do so already; close one of them" : "the connection is gone: the command has ended, or it runs under another address", "", true);
