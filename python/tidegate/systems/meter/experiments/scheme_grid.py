@@ -48,13 +48,13 @@ def goodput_error(result: Result, flow: int, target_mbps: int, since_s: float, m
 
 
 def measure(
-    scheme: str, base_rtt_ms: float, targets_mbps: Sequence[int], mtu: int
+    scheme: str, base_rtt_ms: float, targets_mbps: Sequence[int], mtu: int, *, settled: bool
 ) -> Callable[[Result], list[Row]]:
-    """How a case is measured: a row for each flow, with what it has once it is settled (`settled_goodput_error`)."""
+    """How a case is measured: a row for each flow; with `settled` also what it has from the 10th second on (`settled_goodput_error`)."""
 
     def rows(result: Result) -> list[Row]:
         out = flow_rows(result, scheme, base_rtt_ms, targets_mbps)
-        for row in out:
+        for row in out if settled else ():
             since = min(SETTLED_S, tcp_history(result, row["flow"]).time_s[-1] / 2)
             row["settled_goodput_error"] = goodput_error(result, row["flow"], row["target_mbps"], since, mtu)
         return out
@@ -71,14 +71,16 @@ def grid(
     mtu: int = 1500,
     congestion_control: str = "cubic",
     ecn: str = "on",
+    settled: bool = True,
 ) -> list[Case]:
-    """A case for each scheme, base RTT and set of targets."""
+    """A case for each scheme, base RTT and set of targets; with `settled` flows are sampled for their goodput once they are settled."""
 
     def case(scheme: str, rtt: float, targets: Sequence[int]) -> Case:
         network = metered_flows(scheme, rtt, targets, congestion_control=congestion_control, ecn=ecn, mtu=mtu)
-        network.record("1 s")
+        if settled:
+            network.record("1 s")
         label = f"{scheme}-{rtt:g}ms-{'-'.join(map(str, targets))}"
-        return Case(label, network, f"{duration_s} s", measure(scheme, rtt, targets, mtu))
+        return Case(label, network, f"{duration_s} s", measure(scheme, rtt, targets, mtu, settled=settled))
 
     return [case(scheme, rtt, targets) for rtt in base_rtts_ms for scheme in schemes for targets in sets]
 
