@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from tidegate.cli.output import INTERRUPTED, Told, report
+
 
 def demo(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the tables and the figure.")] = Path(
@@ -17,4 +19,9 @@ def demo(
     """Run flows that share a meter through three meters: in the simulator, and as root between real Linux hosts."""
     from tidegate.systems.meter import demo as of_meter
 
-    of_meter.main(out, live=not sim)
+    try:
+        of_meter.main(out, live=not sim)
+    except KeyboardInterrupt:
+        # What is half done is of no use: the demo has no --resume.
+        report("interrupted; the demo can be begun again with the same command")
+        raise Told(INTERRUPTED) from None
