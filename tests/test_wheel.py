@@ -1,4 +1,8 @@
-"""The wheels of `make wheel` and `make wheels`, where they have been built: what is in them, and that this machine's runs without Rust."""
+"""What is installed from a wheel runs without Rust: of this tree, packed as maturin packs it, and of `make wheel` and `make wheels`.
+
+The wheel of this tree has the extension that the tests run with, unstripped. What is said of size, C library and stripping is tested of
+the others, where they have been built (soak).
+"""
 
 from __future__ import annotations
 
@@ -8,19 +12,102 @@ import re
 import struct
 import subprocess
 import sys
+import tomllib
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
+from tidegate import _core
+
 ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = "python/tidegate"
 MOST_BYTES = 15_000_000
-
-pytestmark = pytest.mark.soak
-
-
 MACHINES = {"x86_64": 62, "aarch64": 183}
 """`e_machine` of ELF."""
+CLEAN = {"PATH": "/usr/bin:/bin", "HOME": os.environ.get("HOME", "/")}
+"""Nothing of this tree, and no cargo."""
+BIN = Path(sys.prefix) / "bin"
+TOOLS = {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}
+
+
+def in_package() -> set[str]:
+    """Files of the package that git knows, by their name in a wheel: all but what pyproject.toml excludes."""
+    about = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["maturin"]
+    left_out = {path for each in about["exclude"] for path in ROOT.glob(each["path"])}
+    listed = subprocess.run(
+        ["git", "ls-files", PACKAGE], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split()
+    return {name.removeprefix("python/") for name in listed if ROOT / name not in left_out}
+
+
+def demand_no_tests(names: Iterable[str]) -> None:
+    """But for the template's, which goes with the template."""
+    tests = [name for name in names if Path(name).name.startswith(("test_", "conftest"))]
+    assert [name for name in tests if "/templates/" not in name] == []
+
+
+def installed(wheel: Path, folder: Path) -> Path:
+    """The programs of an empty environment with a wheel, and with the packages that it names, as they are pinned here."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    pinned = ["--constraint", ROOT / "requirements.lock"]
+    by_uv = [BIN / "uv", "pip", "install", "--quiet", "--python", folder / "bin" / "python", *pinned, wheel]
+    # uv has their files in its cache. Where it cannot reach the registry, its settings not being pip's, pip does it.
+    if subprocess.run(by_uv, capture_output=True, check=False).returncode:
+        by_pip = [sys.executable, "-m", "pip", "--python", folder / "bin" / "python", "install", "--quiet"]
+        subprocess.run([*by_pip, *pinned, wheel], check=True)
+    return folder / "bin"
+
+
+def run(programs: Path, words: str, folder: Path) -> str:
+    """What a command of such an environment prints."""
+    command = [programs / "tidegate", *words.split()]
+    done = subprocess.run(command, cwd=folder, env=CLEAN, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel of this tree, without a build: the metadata are maturin's, the extension is the one that runs here."""
+    folder = tmp_path_factory.mktemp("packed")
+    about = [BIN / "maturin", "pep517", "write-dist-info", "--metadata-directory", folder]
+    subprocess.run(
+        [*about, "--interpreter", sys.executable], cwd=ROOT, env=TOOLS, capture_output=True, check=True
+    )
+    (info,) = folder.glob("*.dist-info")
+    tag = re.search(r"^Tag: (.*)$", (info / "WHEEL").read_text(), re.MULTILINE)
+    assert tag
+    wheel = folder / f"{info.name.removesuffix('.dist-info')}-{tag[1]}.whl"
+    files = {name: ROOT / "python" / name for name in in_package()}
+    files["tidegate/_core.abi3.so"] = Path(_core.__file__)
+    files |= {str(path.relative_to(folder)): path for path in info.rglob("*") if path.is_file()}
+    record = f"{info.name}/RECORD"
+    with zipfile.ZipFile(wheel, "w") as into:
+        for name, path in files.items():
+            into.write(path, name)
+        into.writestr(record, "".join(f"{name},,\n" for name in (*files, record)))
+    return wheel
+
+
+def test_the_package_has_programs_and_no_tests() -> None:
+    names = in_package()
+    demand_no_tests(names)
+    assert {"tidegate/__main__.py", "tidegate/systems/meter/fair.p4", "tidegate/hosts/agent.c"} <= names
+
+
+@pytest.mark.slow
+def test_this_tree_runs_from_an_empty_environment(packed: Path, tmp_path: Path) -> None:
+    programs = installed(packed, tmp_path / "venv")
+    here = tmp_path / "here"
+    here.mkdir()
+    assert "meter.rates" in run(programs, "list", here)
+    assert "complete" in run(programs, "completion bash", here)
+    run(programs, "new system mark", here)
+    assert "mark" in run(programs, "list ./mark:threshold", here)
+    run(programs, "run meter.rates --quick", here)
+    assert (here / "runs" / "meter.rates" / "figure.png").exists()
 
 
 @pytest.fixture
@@ -32,6 +119,7 @@ def wheels() -> list[Path]:
     return built
 
 
+@pytest.mark.soak
 def test_they_have_what_is_needed_and_no_more(wheels: list[Path]) -> None:
     for wheel in wheels:
         demand_whole(wheel)
@@ -44,15 +132,9 @@ def demand_whole(wheel: Path) -> None:
     assert named, wheel.name
     with zipfile.ZipFile(wheel) as packed:
         names = packed.namelist()
-        tests = [name for name in names if Path(name).name.startswith(("test_", "conftest"))]
-        assert [name for name in tests if "/templates/" not in name] == []
+        demand_no_tests(names)
         # Everything else of the package is there: programs, C sources, distributions, the template.
-        listed = subprocess.run(
-            ["git", "ls-files", "python/tidegate"], cwd=ROOT, capture_output=True, text=True, check=True
-        ).stdout.split()
-        wanted = {name.removeprefix("python/") for name in listed}
-        wanted = {name for name in wanted if not Path(name).name.startswith(("test_", "conftest"))}
-        assert wanted <= set(names)
+        assert in_package() <= set(names)
         (core,) = [name for name in names if name.startswith("tidegate/_core") and name.endswith(".so")]
         data = packed.read(core)
     # With symbols and line tables it has 70 MB.
@@ -64,18 +146,11 @@ def demand_whole(wheel: Path) -> None:
     assert max(wants) <= int(named[1])
 
 
+@pytest.mark.soak
 def test_it_installs_and_runs_without_rust(wheels: list[Path], tmp_path: Path) -> None:
     ours = [wheel for wheel in wheels if platform.machine() in wheel.name]
     if not ours:
         pytest.skip("there is no wheel of this machine's processor")
     wheel = ours[-1]
-    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
-    python = tmp_path / "venv" / "bin" / "python"
-    # Nothing of this tree, and no cargo.
-    clean = {"PATH": "/usr/bin:/bin", "HOME": os.environ.get("HOME", "/")}
-    install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel]
-    subprocess.run(install, cwd=tmp_path, env=clean, check=True)
-    command = [tmp_path / "venv" / "bin" / "tidegate", "run", "meter.rates", "--quick"]
-    done = subprocess.run(command, cwd=tmp_path, env=clean, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    run(installed(wheel, tmp_path / "venv"), "run meter.rates --quick", tmp_path)
     assert (tmp_path / "runs" / "meter.rates" / "figure.png").exists()
