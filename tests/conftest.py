@@ -35,6 +35,8 @@ LONGEST = (
     "tests/test_affected.py",
     "python/tidegate/systems/pacing/test_experiments.py",
     "tests/test_page_commands.py",
+    "tests/test_pages_walked.py",
+    "tests/test_wheel.py",
     "tests/test_exercises.py",
     "tests/test_monitor.py",
     "tests/test_monitor_captures.py",

@@ -61,7 +61,7 @@ SLOW_OR_LIVE = (
     "compare",
     "demo",
 )
-"""Commands that are read, not run: they take minutes, or files and interfaces of the reader's."""
+"""Commands that are read here, and walked in test_pages_walked.py: they take long, or files and interfaces of the reader's."""
 COMMAND = typer.main.get_command(app)
 
 
@@ -117,18 +117,21 @@ def test_what_is_not_run_is_there() -> None:
 
 
 def commands(page: Path) -> Iterator[str]:
-    """What begins with `tidegate` in code: lines of blocks, with those they go on in, and words in backticks."""
+    """What begins with `tidegate` in code, in order: lines of blocks, with those they go on in, and words in backticks."""
     text = re.sub(r"\\\n\s*", "", page.read_text())
-    for line in text.splitlines():
-        found = re.match(
-            r"\s*(?:[$#] )?(?:sudo )?(?:ip netns exec \w+ )?(?:\.venv/bin/)?(tidegate [a-z-].*)", line
-        )
-        if found and not re.match(r"tidegate (is|runs|has|and|in)\b", found[1]):
-            yield found[1].split("  #")[0].rstrip(" &")
-    yield from re.findall(r"`(?:\.venv/bin/)?(tidegate [a-z][^`]*)`", page.read_text().replace("\n", " "))
+    of_blocks = r"^[ \t]*(?:[$#] )?(?:sudo )?(?:ip netns exec \w+ )?(?:\.venv/bin/)?(tidegate [a-z-].*)"
+    in_backticks = r"`(?:\.venv/bin/)?(tidegate\s[a-z][^`]*)`"
+    found = {}
+    for match in re.finditer(of_blocks, text, re.MULTILINE):
+        if not re.match(r"tidegate (is|runs|has|and|in)\b", match[1]):
+            found[match.start(1)] = match[1].split("  #")[0].rstrip(" &")
+    for match in re.finditer(in_backticks, text):
+        found[match.start(1)] = match[1].replace("\n", " ")
+    for _, command in sorted(found.items()):
+        yield command
 
 
-COMMANDS = sorted({(name(page), command) for page in NOW for command in commands(page)})
+COMMANDS = list(dict.fromkeys((name(page), command) for page in NOW for command in commands(page)))
 
 
 def understood(command: str) -> tuple[Any, list[str]]:
