@@ -51,7 +51,7 @@ def demand_no_tests(names: Iterable[str]) -> None:
 def installed(wheel: Path, folder: Path) -> Path:
     """The programs of an empty environment with a wheel, and with the packages that it names, as they are pinned here."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-    pinned = ["--constraint", ROOT / "requirements.lock"]
+    pinned = ["--constraint", ROOT / "requirements-run.lock"]
     by_uv = [BIN / "uv", "pip", "install", "--quiet", "--python", folder / "bin" / "python", *pinned, wheel]
     # uv has their files in its cache. Where it cannot reach the registry, its settings not being pip's, pip does it.
     if subprocess.run(by_uv, capture_output=True, check=False).returncode:
