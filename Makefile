@@ -139,7 +139,7 @@ t: .venv/.extension
 
 # Hostile clients of a live switch, for SECONDS; as root.
 soak: setup
-	$(BIN)/python tests/soak.py --seconds $(or $(SECONDS),120)
+	$(BIN)/python tests/soak.py --seconds $(or $(SECONDS),3600)
 
 # The fuzzers (all, or those of T="lower writes"), each for SECONDS. Their corpora are a part of the Rust tests.
 fuzz:

@@ -3,13 +3,14 @@
     .venv/bin/python tests/soak.py [--seconds 120] [--frames-per-second 100000] [--slow 1.0] [--entries 0]
 
 It needs root. Hostile clients push programs that are too much for the compiler, read everything and leave it unread, open calls
-and streams and say nothing, send bytes that are no messages, write a lot, scrape slowly, and cut connections. Meanwhile frames are
-sent from one host to the other, and a primary writes entries and reads. It prints figures, and ends with 1 if
+and streams and say nothing, send bytes that are no messages, write a lot, scrape slowly, cut connections, and open as many as they can
+and leave them idle. Meanwhile frames are sent from one host to the other, and a primary writes entries, groups of members with weights,
+value sets and multicast groups, reads, and now and then connects anew. It prints figures, and ends with 1 if
 
 - a frame was lost in the switch,
 - an answer to the primary took longer than `--slow` seconds, or was an error,
 - the switch's memory has grown, or it did not end as it should,
-- an entry that the primary wrote is missing at the end, or another one is there.
+- an entry or a group that the primary wrote is missing at the end, or another one is there.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import grpc
@@ -40,7 +42,7 @@ from switches import MACS, frame, run, until_running
 from tidegate import TidegateError, p4runtime
 from tidegate.lab.datagrams import AT_ONCE, Batch
 from tidegate.p4runtime import Connection
-from tidegate.p4runtime.conftest import Ids
+from tidegate.p4runtime.conftest import Bench, Ids, group, member, multicast, value_set
 from tidegate.p4runtime.connection import Refused
 from tidegate.p4runtime.messages import p4
 
@@ -55,6 +57,10 @@ WAITING_S = 0.1
 """Frames that their sender could not send in so long are not sent at all."""
 MOST_BATCHES = 32
 """That it sends at once."""
+CONNECT_EVERY = 50
+"""Rounds of the primary, after which it connects anew."""
+IDLE = 150
+"""Connections that one client opens and leaves idle: more than the server takes in all."""
 
 BOMBS = (
     "#define F(x) x x\n" + "F(" * 20_000 + "a" + ")" * 20_000,
@@ -75,6 +81,33 @@ def entry(ids: Ids, key: int, port: int) -> Any:
     made.action.action.action_id = ids("forward")
     made.action.action.params.add(param_id=1, value=bytes([port]))
     return p4.Entity(table_entry=made)
+
+
+def objects(ids: Ids, number: int) -> list[tuple[str, Any]]:
+    """Updates that make two members, a group of them by weights, a multicast group and a value set, and change them."""
+    at: Any = SimpleNamespace(ids=ids)
+    at.action = lambda *given: Bench.action(at, *given)
+    weight = 1 + number % 4
+    return [
+        ("INSERT", member(at, "choices", 1, "forward", b"\1")),
+        ("INSERT", member(at, "choices", 2, "forward", b"\2")),
+        ("INSERT", group(at, 1, (1, 1), (2, 1))),
+        ("MODIFY", group(at, 1, (1, weight), (2, 1))),
+        ("INSERT", multicast(1, (1, 1))),
+        ("MODIFY", multicast(1, (1, 1), (2, number % 1000 + 1))),
+        ("MODIFY", value_set(at, b"\x77", (256 + number % 1000).to_bytes(2))),
+    ]
+
+
+def without(updates: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """Updates that take away what others have made, the last first."""
+    made = [entity for kind, entity in updates if kind == "INSERT"]
+    return [("DELETE", entity) for entity in reversed(made)]
+
+
+def wanted(updates: list[tuple[str, Any]]) -> list[Any]:
+    """Entities as updates leave them, but for members."""
+    return [entity for kind, entity in updates if kind == "MODIFY"]
 
 
 # The primary, in a process of its own.
@@ -109,6 +142,14 @@ def primary(address: str, seconds: float, entries: int) -> dict[str, Any]:
         began_at.append(began)
         slowest[what] = max(slowest[what], spent)  # type: ignore[assignment]
 
+    def connect() -> None:
+        nonlocal controller
+        controller.close()
+        # Its last stream may not have been given up yet.
+        controller = Connection(address, election_id=1000 + batch)
+        if controller.next("arbitration").status.code:
+            errors.append("connect: another one is primary")
+
     start = time.monotonic()
     until, batch = start + seconds, 0
     while time.monotonic() < until:
@@ -120,8 +161,16 @@ def primary(address: str, seconds: float, entries: int) -> dict[str, Any]:
             keys = keys[2:]
         timed("delete", lambda: controller.write(*[("DELETE", entry(ids, key, 1)) for key in keys]))  # noqa: B023
         timed("read", lambda: controller.read(p4.Entity(counter_entry={})))
+        made = objects(ids, batch)
+        timed("objects", lambda: controller.write(*made))  # noqa: B023
+        timed("objects deleted", lambda: controller.write(*without(made)))  # noqa: B023
+        if batch % CONNECT_EVERY == 0:
+            timed("connect", connect)
         time.sleep(0.05)
     found = {int.from_bytes(one.table_entry.match[0].exact.value) for one in controller.read(table)}
+    made = objects(ids, batch)
+    controller.write(*made)
+    differ = [one for one in wanted(made) if list(controller.read(one)) != [one]]
     tenths: list[list[float]] = [[] for _ in range(10)]
     for at, spent in zip(began_at, took, strict=True):
         tenths[min(9, int((at - start) / seconds * 10))].append(spent)
@@ -138,6 +187,7 @@ def primary(address: str, seconds: float, entries: int) -> dict[str, Any]:
         "kept": len(kept),
         "missing": len(kept - found),
         "unexpected": len(found - kept),
+        "groups and value sets that differ": [str(one) for one in differ],
     }
 
 
@@ -169,6 +219,7 @@ class Hostile:
                 self.scrape,
                 self.scrape_slowly,
                 self.cut_connections,
+                self.open_connections,
             )
         ]
         for thread in threads:
@@ -299,6 +350,14 @@ class Hostile:
                 if chance.random() < 0.3:
                     time.sleep(0.2)
 
+    def open_connections(self, chance: random.Random) -> None:
+        host, _, port = self.address.rpartition(":")
+        with contextlib.ExitStack() as stack:
+            for _ in range(IDLE):
+                raw = stack.enter_context(socket.create_connection((host, int(port)), timeout=5))
+                raw.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\x04\0\0\0\0\0")
+            time.sleep(chance.uniform(0, 7))
+
 
 # All together.
 
@@ -404,7 +463,7 @@ def soak(seconds: float, rate: int, slow: float, entries: int) -> int:
                         print(switch.stderr.read()[-20_000:])
                         raise SystemExit(f"the switch has ended with {switch.returncode}")
                 figures: dict[str, Any] = json.loads(first.stdout.read())
-                figures["hostile"] = json.loads(hostile.communicate(timeout=60)[0])
+                figures["hostile"] = json.loads(hostile.communicate(timeout=600)[0])
             until = time.monotonic() + 30
             while (counted := ports(page, at.name))["sent"] < traffic.sent and time.monotonic() < until:
                 time.sleep(1.1)
@@ -433,6 +492,7 @@ def soak(seconds: float, rate: int, slow: float, entries: int) -> int:
         "an answer was slow": max(figures["slowest, in s"].values()) > slow,
         "the primary had errors": bool(figures["errors"]),
         "entries are not as written": bool(figures["missing"] or figures["unexpected"]),
+        "groups or value sets are not as written": bool(figures["groups and value sets that differ"]),
         "memory has grown": after > max(before * GROWTH, before + GROWTH_MIB),
         "the switch did not end well": switch.returncode != 0 or "Traceback" in rest,
     }
