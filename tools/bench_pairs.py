@@ -3,10 +3,11 @@
     make bench-pairs REV=v0.3                      every benchmark of packets and of the simulator, five turns
     .venv/bin/python tools/bench_pairs.py REV [--rounds N] [--only packets|speed] [--json] [part...]
 
-The other commit is built in a folder of its own, which is removed at the end. Both binaries run in turns on the same machine, so
-that what else it does meets both: a figure is the median of the ratios of turns, this / other, and the spread is the least and the
-greatest. Below 1 is faster. `part...` is handed to the benchmark of packets (`router`, `tables`, ...). A figure that only one of the
-two has is listed. Wants cargo and git; uses the standard library only.
+Both are built in one folder, which is removed at the end: a folder's name decides where functions lie in memory, and with that some
+percent of their speed. This tree is what git knows of it, uncommitted changes included. Both binaries run in turns on the
+same machine, so that what else it does meets both: a figure is the median of the ratios of turns, this / other, and the spread is the
+least and the greatest. Below 1 is faster. `part...` is handed to the benchmark of packets (`router`, `tables`, ...). A figure that only
+one of the two has is listed. Wants cargo and git; uses the standard library only.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -24,7 +26,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKETS, SPEED = "packets", "speed"
-PACKAGES = {PACKETS: "dataplane", SPEED: "network"}
+# Package and benchmark, by the names of today and, in commits before, those of then.
+NAMES = {PACKETS: [("dataplane", "packets")], SPEED: [("network", "speed"), ("sim", "network")]}
+OTHER, THIS = "the other commit", "this tree"
 MORE_IS_BETTER = ("Mpps", "flows", "Gbit/s")
 
 Figures = dict[str, float]
@@ -43,10 +47,17 @@ def git(*words: str) -> str:
     return done.stdout.strip()
 
 
+def this_tree() -> str:
+    """A commit of this tree as it is."""
+    places = ["Cargo.toml", "Cargo.lock", "crates", "python", "examples"]
+    if unknown := git("ls-files", "--others", "--exclude-standard", "--", *places):
+        raise fail(f"git does not know {unknown.splitlines()[0]}: `git add` it")
+    return git("stash", "create") or git("rev-parse", "HEAD")
+
+
 @contextmanager
-def tree_of(revision: str) -> Iterator[Path]:
+def folder_of(commit: str) -> Iterator[Path]:
     """A folder with the files of a commit."""
-    commit = git("rev-parse", "--verify", f"{revision}^{{commit}}")
     with tempfile.TemporaryDirectory(prefix="tidegate-pairs-") as folder:
         place = Path(folder) / "tree"
         git("worktree", "add", "--quiet", "--detach", str(place), commit)
@@ -56,10 +67,17 @@ def tree_of(revision: str) -> Iterator[Path]:
             git("worktree", "remove", "--force", str(place))
 
 
-def build(tree: Path, bench: str) -> Path:
-    """The binary of a benchmark."""
-    words = ["cargo", "bench", "--locked", "--no-run", "--package", PACKAGES[bench], "--bench", bench]
-    sys.stderr.write(f"building {bench} in {tree}\n")
+def turn_to(tree: Path, commit: str) -> None:
+    """The folder has the files of this commit."""
+    git("-C", str(tree), "checkout", "--quiet", "--force", "--detach", commit)
+
+
+def build(tree: Path, bench: str, into: Path) -> tuple[str, Path]:
+    """Package of a benchmark, and its binary with another name."""
+    package, name = next(
+        (names for names in NAMES[bench] if (tree / "crates" / names[0]).is_dir()), NAMES[bench][0]
+    )
+    words = ["cargo", "bench", "--locked", "--no-run", "--package", package, "--bench", name]
     try:
         done = subprocess.run(
             [*words, "--message-format", "json-render-diagnostics"],
@@ -71,16 +89,16 @@ def build(tree: Path, bench: str) -> Path:
     except FileNotFoundError:
         raise fail("there is no cargo; https://rustup.rs has it") from None
     if done.returncode:
-        raise fail(f"{bench} does not build in {tree}; see above")
+        raise fail(f"{bench} does not build; see above")
     for line in done.stdout.splitlines():
         said = json.loads(line)
         if (
             said.get("reason") == "compiler-artifact"
-            and said["target"]["name"] == bench
+            and said["target"]["name"] == name
             and said["executable"]
         ):
-            return Path(said["executable"])
-    raise fail(f"cargo built no benchmark {bench} in {tree}")
+            return package, Path(shutil.copy2(said["executable"], into))
+    raise fail(f"cargo built no benchmark {name}")
 
 
 def figures_of(bench: str, text: str) -> Figures:
@@ -91,10 +109,10 @@ def figures_of(bench: str, text: str) -> Figures:
     return {name: value for name, value in named.items() if value > 0}
 
 
-def measured(tree: Path, bench: str, binary: Path, parts: list[str]) -> Figures:
-    """One turn. A benchmark finds its programs from the folder of its package."""
+def measured(tree: Path, bench: str, package: str, binary: Path, parts: list[str]) -> Figures:
+    """One turn. A benchmark finds its programs in the folder that it was built in."""
     words = [str(binary), "--bench", "--json", *(parts if bench == PACKETS else [])]
-    folder = tree / "crates" / PACKAGES[bench]
+    folder = tree / "crates" / package
     done = subprocess.run(words, cwd=folder, stdout=subprocess.PIPE, text=True, check=False)
     if not done.stdout.strip():
         raise fail(f"{' '.join(words)} has ended with status {done.returncode} and said nothing")
@@ -129,27 +147,32 @@ def main() -> None:
     )
     options.add_argument("revision", metavar="REV", help="commit, tag or branch to compare with")
     options.add_argument("--rounds", type=int, default=5, metavar="N", help="turns of each")
-    options.add_argument("--only", choices=list(PACKAGES), help="one of the benchmarks")
+    options.add_argument("--only", choices=list(NAMES), help="one of the benchmarks")
     options.add_argument("--json", action="store_true", help="print one JSON object")
     options.add_argument("parts", nargs="*", metavar="part", help="parts of the benchmark of packets")
     given = options.parse_args()
     if given.rounds < 1:
         options.error("--rounds is 1 or more")
-    benches = [given.only] if given.only else [PACKETS] if given.parts else list(PACKAGES)
+    benches = [given.only] if given.only else [PACKETS] if given.parts else list(NAMES)
     answer: dict[str, list[dict[str, object]]] = {}
-    with tree_of(given.revision) as other:
-        binaries = {bench: (build(other, bench), build(ROOT, bench)) for bench in benches}
-        for bench, (theirs, ours) in binaries.items():
+    commits = {OTHER: git("rev-parse", "--verify", f"{given.revision}^{{commit}}"), THIS: this_tree()}
+    with folder_of(commits[OTHER]) as tree:
+        built = {}
+        for which, commit in commits.items():
+            turn_to(tree, commit)
+            for bench in benches:
+                sys.stderr.write(f"building {bench} of {which}\n")
+                built[bench, which] = build(tree, bench, tree.parent / f"{bench} of {which}")
+        for bench in benches:
             turns = []
             for number in range(given.rounds):
                 sys.stderr.write(f"{bench}: turn {number + 1} of {given.rounds}\n")
-                both = [(other, theirs), (ROOT, ours)]
+                taken = {}
                 # Who comes first changes.
-                taken = {
-                    tree: measured(tree, bench, binary, given.parts)
-                    for tree, binary in (both if number % 2 else both[::-1])
-                }
-                turns.append((taken[other], taken[ROOT]))
+                for which in (OTHER, THIS) if number % 2 else (THIS, OTHER):
+                    turn_to(tree, commits[which])
+                    taken[which] = measured(tree, bench, *built[bench, which], given.parts)
+                turns.append((taken[OTHER], taken[THIS]))
             answer[bench] = compared(turns)
             lone = sorted(set(turns[0][0]) ^ set(turns[0][1]))
             if lone:
