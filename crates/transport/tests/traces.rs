@@ -18,8 +18,9 @@ struct Pair {
     logs: [Log; 2],
     /// Segments of one time are answered one by one, not together.
     one_by_one: bool,
-    /// Of each side's segments every one of so many takes 6 ms longer; 0: none.
+    /// Of each side's segments every one of so many takes so much longer; 0: none.
     late_every: [usize; 2],
+    late: Time,
     /// Of the first side's own link: how long each data segment takes, and until when it is busy.
     slow: Time,
     busy: Time,
@@ -42,6 +43,7 @@ impl Pair {
             logs,
             one_by_one: false,
             late_every: [0; 2],
+            late: Time::from_ms(6),
             slow: Time::ZERO,
             busy: Time::ZERO,
             queue: 0,
@@ -68,7 +70,7 @@ impl Pair {
                     if let Some(passed) = pass(side, number, &segment) {
                         let every = self.late_every[side];
                         let late = every > 0 && number.is_multiple_of(every);
-                        let at = leaves + DELAY + if late { Time::from_ms(6) } else { Time::ZERO };
+                        let at = leaves + DELAY + if late { self.late } else { Time::ZERO };
                         let place = self.wires[side].partition_point(|(other, _)| *other <= at);
                         self.wires[side].insert(place, (at, passed));
                     }
@@ -243,6 +245,30 @@ fn reordering_is_learnt_without_sack() {
 }
 
 /// RFC 5681 section 2: a duplicate ACK acknowledges as much as the greatest one so far, and not less.
+/// What arrives behind what was sent again in its place has an older timestamp (RFC 7323 section 4.3).
+#[test]
+fn an_overtaken_segment_does_not_set_the_echo_back() {
+    let mut pair = Pair::new(&plain(), "reno");
+    pair.one_by_one = true;
+    pair.slow = Time::from_us(200);
+    pair.late_every[0] = 50;
+    pair.late = Time::from_ms(60);
+    pair.ends[0].write(2000 * u64::from(MSS));
+    let mut echoed = 0;
+    pair.run(Time::from_secs(60), |side, _, segment| {
+        if side == 1
+            && let Some((_, echo)) = segment.timestamps
+        {
+            assert!(echo >= echoed, "{echo} behind {echoed}");
+            echoed = echo;
+        }
+        Some(*segment)
+    });
+    assert_eq!(pair.ends[1].bytes_received(), 2000 * u64::from(MSS));
+    let statistics = pair.ends[0].statistics();
+    assert!(statistics.retransmits > 10, "{statistics:?}");
+}
+
 #[test]
 fn acks_that_were_overtaken_are_no_duplicates() {
     let config = Config { sack: false, timestamps: false, ..plain() };

@@ -73,11 +73,11 @@ impl Connection {
         if let Some((val, _)) = segment.timestamps
             && seq <= self.receiver.nxt
         {
-            newer = self.receiver.ts_newest.is_none_or(|newest| (val.wrapping_sub(newest) as i32) > 0);
+            // An older one is that of a segment that was overtaken (RFC 7323 section 4.3).
+            newer = self.receiver.ts_recent.is_none_or(|recent| (val.wrapping_sub(recent) as i32) > 0);
             if newer {
-                self.receiver.ts_newest = Some(val);
+                self.receiver.ts_recent = Some(val);
             }
-            self.receiver.ts_recent = Some(val);
         }
         if segment.flags.has(Flags::ACK) {
             self.on_ack(now, segment, newer);

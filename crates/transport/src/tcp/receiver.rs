@@ -48,9 +48,8 @@ pub(super) struct Receiver {
     dup_acks: u32,
     compressed: u32,
     compressed_at: u64,
-    /// The timestamp that is echoed, and the latest that has come.
+    /// The timestamp that is echoed: the latest that has come.
     pub ts_recent: Option<u32>,
-    pub ts_newest: Option<u32>,
 
     // ECN.
     /// The sender is to be told until it says CWR (RFC 3168).
@@ -93,7 +92,6 @@ impl Receiver {
             compressed: 0,
             compressed_at: 0,
             ts_recent: None,
-            ts_newest: None,
             demand_cwr: false,
             ecn_seen: false,
             exact_ce: false,
