@@ -1,21 +1,18 @@
 #!/bin/sh
 # Runs each fuzzer of fuzz/ for so many seconds, from the corpora in the repository on; what it adds to them stays in
 # target/fuzz-corpus. A fault is written to fuzz/artifacts: mend it, and put the file into fuzz/corpus/TARGET.
-#   tools/fuzz.sh SECONDS [TARGET...]
+#   tools/fuzz.sh SECONDS [TARGET...]            one after another under AddressSanitizer: needs nightly Rust and cargo-fuzz
+#   tools/fuzz.sh --stable SECONDS [TARGET...]   without it, on any compiler, as many at once as there are processors: what
+#                                                continuous integration runs; 0 s: only builds
 set -eu
 cd "$(dirname "$0")/.."
+stable=
+if [ "$1" = --stable ]; then
+    stable=yes
+    shift
+fi
 seconds=$1
 shift
-unset RUSTUP_TOOLCHAIN
-
-if ! command -v rustup >/dev/null || ! rustup toolchain list | grep -q '^nightly'; then
-    echo "fuzzing needs a nightly compiler: rustup toolchain install nightly --profile minimal" >&2
-    exit 1
-fi
-if ! cargo +nightly fuzz --version >/dev/null 2>&1; then
-    echo "fuzzing needs cargo-fuzz: cargo install --locked cargo-fuzz" >&2
-    exit 1
-fi
 
 [ $# -gt 0 ] || set -- captures frames preprocess parse source lower packets writes
 for target in "$@"; do
@@ -24,13 +21,47 @@ for target in "$@"; do
         exit 1
     fi
 done
+
+# One input takes at most 10 s and 2 GiB.
+limits="-timeout=10 -rss_limit_mb=2048 -max_len=4096 -verbosity=0 -print_final_stats=1"
+
+if [ "$stable" ]; then
+    target=${CARGO_TARGET_DIR:-target}
+    RUSTC_WRAPPER=$PWD/tools/fuzz_rustc.sh CARGO_TARGET_DIR=$target \
+        cargo build --locked --quiet --manifest-path fuzz/Cargo.toml --profile ci --bins
+    [ "$seconds" -gt 0 ] || exit 0
+    said=$(mktemp -d)
+    trap 'rm -rf "$said"' EXIT
+    for name in "$@"; do mkdir -p "target/fuzz-corpus/$name" "fuzz/artifacts/$name"; done
+    # shellcheck disable=SC2016
+    printf '%s\n' "$@" | xargs -P "$(nproc)" -I TARGET sh -c '
+        if "$1/ci/TARGET" "target/fuzz-corpus/TARGET" "fuzz/corpus/TARGET" \
+            -artifact_prefix=fuzz/artifacts/TARGET/ -max_total_time="$2" $3 >"$4/TARGET" 2>&1; then
+            echo "TARGET: $(sed -n "s/^stat::number_of_executed_units: *//p" "$4/TARGET") inputs in $2 s, no fault"
+        else
+            echo "TARGET: a fault:"
+            tail -n 60 "$4/TARGET"
+            for file in fuzz/artifacts/TARGET/*; do echo "$file in base64:" && base64 "$file"; done
+            exit 1
+        fi' sh "$target" "$seconds" "$limits" "$said"
+    exit
+fi
+
+unset RUSTUP_TOOLCHAIN
+if ! command -v rustup >/dev/null || ! rustup toolchain list | grep -q '^nightly'; then
+    echo "fuzzing needs a nightly compiler: rustup toolchain install nightly --profile minimal" >&2
+    exit 1
+fi
+if ! cargo +nightly fuzz --version >/dev/null 2>&1; then
+    echo "fuzzing needs cargo-fuzz: cargo install --locked cargo-fuzz" >&2
+    exit 1
+fi
 echo "building (the first time about ten minutes)"
 cargo +nightly fuzz build
 for target in "$@"; do
     found=target/fuzz-corpus/$target
     mkdir -p "$found"
     echo "$target: $seconds s"
-    # One input takes at most 10 s and 2 GiB.
-    cargo +nightly fuzz run "$target" "$found" "fuzz/corpus/$target" -- \
-        -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=4096 -verbosity=0 -print_final_stats=1
+    # shellcheck disable=SC2086
+    cargo +nightly fuzz run "$target" "$found" "fuzz/corpus/$target" -- -max_total_time="$seconds" $limits
 done
