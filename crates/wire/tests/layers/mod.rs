@@ -71,15 +71,17 @@ impl Layers {
         Ok(Layers { ethernet, tags, network })
     }
 
-    /// Whether there is room for TCP's options once more: a header may have had them in fewer bytes than Linux pads them to.
+    /// Whether TCP's options take as many bytes once more: a header may have had them in fewer bytes than Linux pads them to, or in more.
     pub fn fits(&self) -> bool {
-        match &self.network {
-            Network::Ipv4(_, above) | Network::Ipv6(_, above) => match above {
-                Transport::Tcp { segment, others, .. } => {
-                    segment.header_len() as usize + others.padded_len() <= tcp::MAX_LEN
-                }
-                _ => true,
-            },
+        let (length, above) = match &self.network {
+            Network::Ipv4(header, above) => (header.payload, above),
+            Network::Ipv6(header, above) => (header.payload, above),
+            _ => return true,
+        };
+        match above {
+            Transport::Tcp { segment, others, payload, .. } => {
+                segment.header_len() as usize + others.padded_len() + payload.len() == usize::from(length)
+            }
             _ => true,
         }
     }
