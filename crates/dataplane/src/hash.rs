@@ -28,11 +28,14 @@ pub const CRC32: CrcParameters = CrcParameters {
     reflect_remainder: true,
 };
 
-/// A CRC with its table of byte steps, and tables of what a byte comes to one, two and three steps later. Clones share them.
+/// Bytes whose steps are made at once.
+pub(crate) const AT_ONCE: usize = 8;
+
+/// A CRC with its table of byte steps, and tables of what a byte comes to one step later and more. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Crc {
     parameters: CrcParameters,
-    tables: Arc<[[u32; 256]; 4]>,
+    tables: Arc<[[u32; 256]; AT_ONCE]>,
 }
 
 impl Crc {
@@ -51,7 +54,7 @@ impl Crc {
             }
             *entry = remainder as u32;
         }
-        let mut tables = [table; 4];
+        let mut tables = [table; AT_ONCE];
         if parameters.reflect_data && parameters.reflect_remainder {
             // Bytes and remainder are reflected throughout, and nothing is to be turned around.
             for byte in 0..256 {
@@ -68,8 +71,23 @@ impl Crc {
         Crc { parameters, tables: Arc::new(tables) }
     }
 
+    /// v1model's `crc16` or `crc32`, which nobody can set.
+    pub fn standard(algorithm: HashAlgorithm) -> Option<&'static Crc> {
+        match algorithm {
+            HashAlgorithm::Crc16 => Some(&STANDARD.0),
+            HashAlgorithm::Crc32 => Some(&STANDARD.1),
+            _ => None,
+        }
+    }
+
     pub fn parameters(&self) -> CrcParameters {
         self.parameters
+    }
+
+    /// Of a CRC that is reflected throughout: its table, and those of one step later and more.
+    pub(crate) fn steps(&self) -> &[[u32; 256]; AT_ONCE] {
+        debug_assert!(self.reflects_all());
+        &self.tables
     }
 
     fn reflects_all(&self) -> bool {
@@ -81,7 +99,7 @@ impl Crc {
         let mask = ((1u64 << p.width) - 1) as u32;
         if self.reflects_all() {
             let mut remainder = (p.initial & mask).reverse_bits() >> (32 - p.width);
-            let [last, third, second, first] = &*self.tables;
+            let [last, third, second, first, ..] = &*self.tables;
             let (words, rest) = data.as_chunks::<4>();
             // Four bytes at once: a CRC is linear, so each byte's part comes from the table of the steps that follow it.
             for word in words {
@@ -106,6 +124,8 @@ impl Crc {
     }
 }
 
+static STANDARD: LazyLock<(Crc, Crc)> = LazyLock::new(|| (Crc::new(CRC16), Crc::new(CRC32)));
+
 /// The algorithms of one switch; the custom ones can be set.
 #[derive(Debug, Clone)]
 pub struct Hashes {
@@ -117,7 +137,6 @@ pub struct Hashes {
 
 impl Default for Hashes {
     fn default() -> Self {
-        static STANDARD: LazyLock<(Crc, Crc)> = LazyLock::new(|| (Crc::new(CRC16), Crc::new(CRC32)));
         let (crc16, crc32) = STANDARD.clone();
         Hashes { crc16_custom: crc16.clone(), crc32_custom: crc32.clone(), crc16, crc32 }
     }

@@ -2,9 +2,10 @@
 //!
 //! The sum of RFC 1071 over a fixed list is computed in place, without putting the list together: it is a sum modulo
 //! 2^16 - 1, where 2^16 counts as 1, so each item counts as its value shifted to its place within a 16-bit word, and fields
-//! that lie next to each other in a header are added up as words of memory. Everything else is put together in a
-//! buffer and handed to a helper.
+//! that lie next to each other in a header are added up as words of memory. A CRC of a short list runs over registers. Everything
+//! else is put together in a buffer and handed to a helper.
 
+use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use p4lang::ir::{Expr, ExprKind, HashAlgorithm, Place, VarHome, VarId};
 
@@ -12,8 +13,12 @@ use super::function::{Gen, Limbs, Region};
 use super::packet;
 use super::written::copied;
 use super::{helpers, services};
+use crate::hash::{AT_ONCE, Crc, CrcParameters};
 use crate::layout::Slot;
 use crate::refused::MAX_STACK;
+
+/// Bits of a list up to which a CRC is computed in place, some 30 instructions for each 64.
+const MOST_IN_PLACE: u64 = 512;
 
 /// A data list in memory: address and length in bits.
 pub(crate) struct Data {
@@ -74,9 +79,18 @@ impl Gen<'_, '_> {
         if items.iter().any(|item| self.is_varbit(item).is_some()) {
             return self.data_with_varbits(items, at, bytes);
         }
+        // Who reads other sizes than were written waits for the writes.
+        for (k, word) in self.words(items).into_iter().enumerate() {
+            self.store(Region::Scratch, word, at, 8 * k as i32);
+        }
+        let bits = self.iconst(u64::from(most));
+        Data { at, bits }
+    }
+
+    /// A data list without varbits as words of 64 bits, as they are read from memory; the last is filled up with zeros.
+    fn words(&mut self, items: &[Expr]) -> Vec<Value> {
         let values: Vec<Limbs> = items.iter().map(|item| self.limbs(item)).collect();
-        // In words of 64 bits, the last filled up with zeros: who reads other sizes than were written waits for the writes.
-        let mut words = vec![None; most.div_ceil(64) as usize];
+        let mut words = vec![None; bits_of(items).div_ceil(64) as usize];
         let mut bit = 0;
         for (item, value) in items.iter().zip(&values) {
             bit += item.width;
@@ -98,12 +112,7 @@ impl Gen<'_, '_> {
                 }
             }
         }
-        for (k, word) in words.into_iter().flatten().enumerate() {
-            let word = self.b.ins().bswap(word);
-            self.store(Region::Scratch, word, at, 8 * k as i32);
-        }
-        let bits = self.iconst(u64::from(bit));
-        Data { at, bits }
+        words.into_iter().flatten().map(|word| self.b.ins().bswap(word)).collect()
     }
 
     /// As [`Gen::data`] if the length is only known at run time.
@@ -278,6 +287,13 @@ impl Gen<'_, '_> {
 
     /// The hash or checksum of a list that is put together first.
     pub fn sum_of_list(&mut self, algorithm: HashAlgorithm, items: &[Expr], payload: bool) -> Value {
+        let fixed = !payload && items.iter().all(|item| self.is_varbit(item).is_none());
+        if let Some(crc) = Crc::standard(algorithm)
+            && fixed
+            && bits_of(items) <= MOST_IN_PLACE
+        {
+            return self.crc(crc, items);
+        }
         let data = self.data(items);
         let ctx = self.ctx;
         let algorithm = self.iconst(algorithm as u64);
@@ -287,6 +303,46 @@ impl Gen<'_, '_> {
             self.unless_exhausted();
         }
         sum
+    }
+
+    /// As [`Crc::sum`], of a list without varbits, with its loops unrolled.
+    fn crc(&mut self, crc: &'static Crc, items: &[Expr]) -> Value {
+        let CrcParameters { width, initial, final_xor, .. } = crc.parameters();
+        // A table for each byte of a word: of as many steps as bytes follow it.
+        let tables = crc.steps().each_ref().map(|table| self.address(table));
+        let words = self.words(items);
+        let mut left = bits_of(items).div_ceil(8) as usize;
+        // Reflected, as it is throughout.
+        let mut remainder = self.iconst(u64::from(initial.reverse_bits() >> (32 - width)));
+        for word in words {
+            let data = self.b.ins().bxor(word, remainder);
+            let bytes = left.min(AT_ONCE);
+            let mut sum = match bytes {
+                ..4 => Some(self.shr_const(remainder, 8 * bytes as u32)),
+                _ => None,
+            };
+            for (byte, table) in tables[..bytes].iter().rev().enumerate() {
+                let stepped = self.step(*table, data, 8 * byte as u32);
+                sum = Some(match sum {
+                    Some(sum) => self.b.ins().bxor(sum, stepped),
+                    None => stepped,
+                });
+            }
+            remainder = sum.unwrap_or(remainder);
+            left -= bytes;
+        }
+        let sum = self.b.ins().bxor_imm_u(remainder, i64::from(final_xor));
+        self.limited(sum, width)
+    }
+
+    /// A table's entry for the byte at a bit.
+    fn step(&mut self, table: Value, data: Value, bit: u32) -> Value {
+        let byte = self.shr_const(data, bit);
+        let byte = self.and_const(byte, 0xff);
+        let offset = self.shl_const(byte, 2);
+        let at = self.b.ins().iadd(table, offset);
+        let entry = self.load_fixed(I32, Region::State, at, 0);
+        self.b.ins().uextend(I64, entry)
     }
 }
 
