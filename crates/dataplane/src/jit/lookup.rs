@@ -15,7 +15,7 @@ use super::function::{Gen, Limbs, Region};
 use super::native::vec_pointer;
 use super::services;
 use crate::state::State;
-use crate::state::exact::{Packing, ROW, TAKEN, multiplier};
+use crate::state::exact::{Packing, ROW, TAKEN, direct, multiplier};
 use crate::state::lpm::{DENSE, HEAD, NONE, Places};
 use crate::state::rows::Shape;
 use crate::state::table::{Searched, TableState, prioritised};
@@ -47,6 +47,9 @@ impl Gen<'_, '_> {
         }
         let shape = Shape::of(self.program, declared);
         let table = Table { at, rows, searched, shape };
+        if let Some(bits) = direct(declared) {
+            return self.search_direct(&table, key[0], bits);
+        }
         match &declared.keys[..] {
             [only] if only.kind == MatchKind::Lpm && only.expr.width <= 64 => {
                 return self.search_trie(&table, key[0], only.expr.width);
@@ -99,6 +102,19 @@ impl Gen<'_, '_> {
             Some(before) => self.b.ins().bor(before, value),
             None => value,
         });
+    }
+
+    /// See [`direct`].
+    fn search_direct(&mut self, table: &Table, key: Value, bits: u32) -> Value {
+        let slots = self.load_fixed(I64, Region::State, table.at, table.searched.slots as i32);
+        // There is no slot beyond the last, whatever is in a variable.
+        let key =
+            if self.shown_bits(key) <= bits { key } else { self.b.ins().band_imm_u(key, (1 << bits) - 1) };
+        let offset = self.shl_const(key, 3);
+        let slot = self.b.ins().iadd(slots, offset);
+        let start = self.load(I64, Region::State, slot, 0);
+        let offset = self.shl_const(start, 3);
+        self.b.ins().iadd(table.rows, offset)
     }
 
     /// See [`crate::state::exact`].

@@ -3,6 +3,10 @@
 //! There is a power of two of *slots*, each a word: in the low half where a row begins, counted in words from the first row, in the
 //! high half bits of its key's hash; 0 is a free one. From a key's place on, one slot behind the other is looked at until one leads to a row with the key, or is free. So a
 //! lookup reads a slot or two, and the row.
+//!
+//! A table with one narrow key, as by port, has a slot for each value ([`direct`]): a lookup reads that, and the row is the key's.
+
+use p4lang::ir::{MatchKind, Table};
 
 use super::words::words;
 
@@ -46,6 +50,18 @@ pub(crate) fn hash(key: &[u64]) -> u64 {
 #[inline(always)]
 fn tag(hash: u64) -> u64 {
     hash & !ROW | TAKEN
+}
+
+/// Bits of a key up to which there can be a slot for each value.
+const MOST_DIRECT: u32 = 10;
+
+/// Bits of the key of a table that has a slot for each value. Its declared size, by which its memory counts, is that of the
+/// slots at least: an eighth of them, an entry counting as eight words or more.
+pub(crate) fn direct(table: &Table) -> Option<u32> {
+    let [only] = &table.keys[..] else { return None };
+    let bits = only.expr.width;
+    let counted = bits <= MOST_DIRECT && table.size >= 1 << bits >> 3;
+    (only.kind == MatchKind::Exact && counted).then_some(bits)
 }
 
 /// How the words of a table's keys become those that its rows begin with: several narrow ones are put behind each other, if
@@ -96,11 +112,20 @@ pub(crate) struct Exact {
     pub shift: u64,
     taken: usize,
     packing: Packing,
+    /// There is a slot for each key.
+    direct: Option<u32>,
 }
 
 impl Exact {
-    pub fn new(packing: Packing) -> Exact {
-        Exact { slots: vec![0; 1 << FEWEST], shift: u64::from(64 - FEWEST), taken: 0, packing }
+    /// `direct`: see there.
+    pub fn new(packing: Packing, direct: Option<u32>) -> Exact {
+        let slots = vec![0; 1 << direct.unwrap_or(FEWEST)];
+        Exact { slots, shift: u64::from(64 - FEWEST), taken: 0, packing, direct }
+    }
+
+    /// One without entries.
+    pub fn empty(&self) -> Exact {
+        Exact::new(self.packing.clone(), self.direct)
     }
 
     /// The words that the row of a key begins with.
@@ -115,6 +140,9 @@ impl Exact {
     /// The row of a key, 0 if there is none. The key's words are those of the table.
     #[inline]
     pub fn get(&self, rows: &impl Keys, key: &[u64]) -> u32 {
+        if self.direct.is_some() {
+            return self.slots[key[0] as usize] as u32;
+        }
         let packed;
         let key = if self.packing.bits.is_empty() {
             key
@@ -158,6 +186,10 @@ impl Exact {
     /// Makes a row that of the key that it begins with.
     pub fn insert(&mut self, rows: &impl Keys, row: u32) {
         let key = rows.key(row);
+        if self.direct.is_some() {
+            self.slots[key[0] as usize] = u64::from(row);
+            return;
+        }
         let (at, before) = self.find(rows, key);
         self.slots[at] = tag(hash(key)) | u64::from(row);
         self.taken += usize::from(before == 0);
@@ -188,6 +220,10 @@ impl Exact {
 
     /// Removes the row of a key, given as [`Exact::packed`].
     pub fn remove(&mut self, rows: &impl Keys, packed: &[u64]) {
+        if self.direct.is_some() {
+            self.slots[packed[0] as usize] = 0;
+            return;
+        }
         let (mut hole, row) = self.find(rows, packed);
         if row == 0 {
             return;
@@ -230,6 +266,10 @@ mod tests {
     }
 
     fn check(exact: &Exact, count: usize) {
+        if let Some(bits) = exact.direct {
+            assert_eq!(exact.slots.len(), 1 << bits);
+            return assert_eq!(exact.slots.iter().filter(|slot| **slot != 0).count(), count);
+        }
         assert_eq!(exact.taken, count);
         assert!(exact.slots.contains(&0));
         assert_eq!(1u64 << (64 - exact.shift), exact.slots.len() as u64);
@@ -242,11 +282,13 @@ mod tests {
                 vec![9], vec![64], vec![48, 16], vec![65], vec![32, 32, 8, 16, 16], vec![1, 1, 1], vec![64, 63, 1],
                 vec![65, 63], vec![128, 1], vec![64, 64, 1], vec![128; 5],
             ]),
+            by_value in any::<bool>(),
             changes in prop::collection::vec(
                 (prop::collection::vec(any::<u64>(), 10), any::<bool>(), 0u32..3), 1..200,
             ),
         ) {
-            let mut exact = Exact::new(Packing::of(&widths));
+            let direct = (by_value && widths == [9]).then_some(9);
+            let mut exact = Exact::new(Packing::of(&widths), direct);
             let zero = vec![0; widths.iter().map(|width| words(*width)).sum()];
             let mut rows = List(vec![exact.packed(&zero).into()]);
             let mut map: HashMap<Vec<u64>, u32> = HashMap::new();
@@ -286,7 +328,7 @@ mod tests {
     /// The key 0 has the hash of a free slot, and begins the default's row.
     #[test]
     fn zero_is_a_key_like_others() {
-        let mut exact = Exact::new(Packing::of(&[32]));
+        let mut exact = Exact::new(Packing::of(&[32]), None);
         let rows = List(vec![vec![0], vec![0]]);
         assert_eq!(exact.get(&rows, &[0]), 0);
         exact.insert(&rows, 1);
@@ -297,7 +339,7 @@ mod tests {
 
     #[test]
     fn many_keys_stay_sparse() {
-        let mut exact = Exact::new(Packing::of(&[64]));
+        let mut exact = Exact::new(Packing::of(&[64]), None);
         let rows = List((0..20_001).map(|key| vec![key << 8]).collect());
         for row in 1..=20_000u32 {
             exact.insert(&rows, row);

@@ -15,7 +15,7 @@ use num_bigint::BigUint;
 use p4lang::ir::{EntryMatch, MatchKind, Program, Table, TableId};
 
 use super::aging::Aging;
-use super::exact::{Exact, Packing};
+use super::exact::{Exact, Packing, direct};
 use super::lpm::{Lpm, Places};
 use super::meter::{Color, MeterCell};
 use super::rows::{Rows, Shape};
@@ -132,7 +132,7 @@ impl TableState {
             live: 0,
             index: empty_index(&widths, &kinds),
             rows: Rows::new(Shape::of(program, table)),
-            exact: Exact::new(Packing::of(&widths)),
+            exact: Exact::new(Packing::of(&widths), direct(table)),
             trie: empty_trie(&widths, &kinds),
             widths,
             kinds,
@@ -472,7 +472,7 @@ impl TableState {
         self.live = 0;
         self.aging = Aging::default();
         self.index = empty_index(&self.widths, &self.kinds);
-        self.exact = Exact::new(Packing::of(&self.widths));
+        self.exact = self.exact.empty();
         self.trie = empty_trie(&self.widths, &self.kinds);
     }
 }
