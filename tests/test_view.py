@@ -623,6 +623,7 @@ def test_by_keyboard_in_a_browser(browser: Any) -> None:
         thread = InThread(page, lambda: net.run("100 s", progress=False))
         try:
             made.wait_for_selector("#flows tbody tr >> nth=1")
+            assert made.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 27)"
             made.focus("#pause")
             made.keyboard.press("Enter")
             until(lambda: made.inner_text("#state").startswith("paused"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +15,7 @@ from tidegate.options import FirstSeed, Json, Quick, Repeat, Resume, Settings, T
 
 RESULT = "compare.json"
 FIGURE = "compare.png"
+REPORT = "report.html"
 
 
 def compare(
@@ -56,9 +58,11 @@ def compare(
 ) -> None:
     """Compare runs: medians, spread over seeds, paired differences by seed with bootstrap intervals; a table and a figure."""
     from tidegate import compare as comparing
+    from tidegate import report
     from tidegate._core import TidegateError
     from tidegate.compare.figure import draw
     from tidegate.compare.operands import Asked, sides
+    from tidegate.experiments.folder import as_png
     from tidegate.files import json_text, replacing, why
 
     _demand_use(context, words)
@@ -88,8 +92,11 @@ def compare(
         out.mkdir(parents=True, exist_ok=True)
         with replacing(out / RESULT) as file:
             file.write((json_text(answer, indent=1) + "\n").encode())
+        figure = as_png(draw(answer))
         with replacing(out / FIGURE) as file:
-            draw(answer).savefig(file, dpi=150)
+            file.write(figure)
+        with replacing(out / REPORT) as file:
+            file.write(report.of_comparison(answer, figure, _command(context)).encode())
     except OSError as error:
         raise TidegateError(
             f"{out}: the comparison cannot be written: {why(error)}; give another --out"
@@ -99,6 +106,19 @@ def compare(
         return
     _print(answer)
     print(out / FIGURE)
+
+
+def _command(context: typer.Context) -> str:
+    """The command as it was given, but for where and in what form its results go."""
+    words = ["tidegate", "compare", *map(str, context.params["words"])]
+    for one in context.command.params:
+        source = getattr(context.get_parameter_source(one.name or ""), "name", "")
+        if source != "COMMANDLINE" or one.name in ("words", "resume", "as_json"):
+            continue
+        value = context.params[one.name or ""]
+        for each in value if isinstance(value, list | tuple) else [value]:
+            words += [one.opts[0]] if each is True else [one.opts[0], str(each)]
+    return shlex.join(words)
 
 
 def _demand_use(context: typer.Context, words: list[str]) -> None:

@@ -268,7 +268,7 @@ def _kept(
         "claims": claims if figure is not None else [],
         "warnings": [*warnings(runs), *corrected],
     }
-    report = _report(answer, complete, figure) if figure is not None and not table else None
+    report = _report(answer, [] if table else complete, figure) if figure is not None else None
     shown = work.finish(answer, figure, report)
     if source is not None and source != shown:
         folder.remove(source)

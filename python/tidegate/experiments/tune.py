@@ -21,6 +21,7 @@ from tidegate.claims import Row
 from tidegate.experiments import digests
 from tidegate.experiments.columns import Column, chosen
 from tidegate.experiments.executors import for_machine
+from tidegate.experiments.folder import as_png
 from tidegate.experiments.jobs import Ended, Executor, Jobs, NotCarriedOut
 from tidegate.experiments.plan import Run
 from tidegate.experiments.registry import Experiment, converted, find
@@ -31,7 +32,7 @@ from tidegate.experiments.tune_figure import draw
 from tidegate.files import json_text, replacing, why
 
 EXTRA = 'tuning needs more packages: pip install "tidegate[tune]"'
-RECORD, TABLE, FIGURE, STUDY = "tune.json", "trials.csv", "figure.png", "study.db"
+RECORD, TABLE, FIGURE, REPORT, STUDY = "tune.json", "trials.csv", "figure.png", "report.html", "study.db"
 ABOUT = "tidegate"
 """The attribute of a study that says what it is of."""
 WHY = "no value"
@@ -77,6 +78,11 @@ class Range:
         if not ends[0] < ends[1] or (rest and ends[0] <= 0):
             raise TidegateError(f"--range {text}: low is to be below high, and above 0 with log")
         return cls(name, ends[0], ends[1], bool(rest), isinstance(ends[0], int))
+
+    def __str__(self) -> str:
+        if self.choices:
+            return f"{self.name}={','.join(self.choices)}"
+        return f"{self.name}={self.low}:{self.high}{':log' * self.log}"
 
     def distribution(self) -> Any:
         """As Optuna takes it."""
@@ -232,7 +238,7 @@ def run(
     threads: int = 1,
     resume: bool = False,
 ) -> dict[str, Any]:
-    """Go on with a study until it has so many trials; writes `tune.json`, `trials.csv` and the figure to `out`.
+    """Go on with a study until it has so many trials; writes `tune.json`, `trials.csv`, the figure and a report to `out`.
 
     `resume` refuses to begin a study. `processes`, `progress`, `executor` and `threads` are those of `experiments.run`; no result depends on them. What the runs warn of is in
     `warnings`, each text once.
@@ -274,7 +280,7 @@ def run(
             journal,
         )
         search.run()
-        return _written(task, found, out, storage, list(search.warnings))
+        return _written(task, found, out, storage, list(search.warnings), batch)
 
 
 def _planned(task: Task) -> Task:
@@ -561,9 +567,13 @@ class _Search:
                 self._study.tell(trial.number, state=TrialState.FAIL)
 
 
-def _written(task: Task, study: Any, out: Path, storage: str, warnings: list[str]) -> dict[str, Any]:
+def _written(
+    task: Task, study: Any, out: Path, storage: str, warnings: list[str], batch: int
+) -> dict[str, Any]:
     """The files of a study, and the contents of `tune.json`."""
     import polars as pl
+
+    from tidegate import report
 
     trials = [
         {
@@ -583,6 +593,9 @@ def _written(task: Task, study: Any, out: Path, storage: str, warnings: list[str
     ]
     answer = {
         **task.about(),
+        "ranges": [str(one) for one in task.ranges],
+        "batch": batch,
+        "prune": task.prune,
         "storage": storage,
         "study": study.study_name,
         "trials": trials,
@@ -595,8 +608,11 @@ def _written(task: Task, study: Any, out: Path, storage: str, warnings: list[str
             file.write((json_text(answer, indent=1) + "\n").encode())
         with replacing(out / TABLE) as file:
             pl.DataFrame(trials, infer_schema_length=None).write_csv(file)
+        figure = as_png(draw(study, [str(one.column) for one in task.objectives]))
         with replacing(out / FIGURE) as file:
-            draw(study, [str(one.column) for one in task.objectives]).savefig(file, dpi=150)
+            file.write(figure)
+        with replacing(out / REPORT) as file:
+            file.write(report.of_study(answer, figure).encode())
     except OSError as error:
         raise TidegateError(
             f"{out}: the study could not be written: {why(error)}; it is in {storage}"

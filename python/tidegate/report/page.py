@@ -31,18 +31,23 @@ MOST_NUMBERS = 1_500_000
 Record = dict[str, Any]
 
 
-def of_run(record: Record, runs: Sequence[Run], figure: bytes | None) -> str:
-    """The report of a run: the contents of `run.json`, its runs with their tables, and its figure (PNG)."""
+def of_run(record: Record, runs: Sequence[Run], png: bytes | None) -> str:
+    """The report of a run: the contents of `run.json`, its runs with their tables, and its figure (PNG); of a sweep, without its runs."""
     title = f"{record['experiment']} ({record.get('backend', 'sim')})"
     room = [MOST_NUMBERS]
-    return _page(title, [_navigation(record, "")], _run(record, runs, figure, room, ""))
+    return whole(title, [_navigation(record, "")], _run(record, runs, png, room, ""))
 
 
 def write(place: Path) -> Path:
     """Write the report of a run's folder anew, into that folder. Raises `TidegateError` for one that holds no run."""
     record = folder.read_record(place)
-    text = of_run(record, folder.runs_of(place, record), folder.figure_of(place))
+    text = of_run(record, _runs(place, record), folder.figure_of(place))
     return folder.write_report(place, text)
+
+
+def _runs(place: Path, record: Record) -> list[Run]:
+    """Those whose time series are shown: of a sweep none, which has too many."""
+    return [] if is_sweep(record) else folder.runs_of(place, record)
 
 
 def join(places: Sequence[Path], out: Path) -> Path:
@@ -69,12 +74,12 @@ def join(places: Sequence[Path], out: Path) -> Path:
     parts = [f"<section id=runs><h2>Runs</h2>{_html_table(rows)}</section>", _together(places, records)]
     for number, (place, record) in enumerate(zip(places, records, strict=True)):
         prefix = f"run{number}-"
-        body = _run(record, folder.runs_of(place, record), folder.figure_of(place), room, prefix)
+        body = _run(record, _runs(place, record), folder.figure_of(place), room, prefix)
         parts.append(
             f'<article id="run{number}"><h2>{escape(str(place))}</h2><p>{_said(record)}</p>{body}</article>'
         )
     links = "".join(f'<a href="#run{n}">{escape(str(place))}</a>' for n, place in enumerate(places))
-    text = _page(f"{len(places)} runs", [links], "".join(parts))
+    text = whole(f"{len(places)} runs", [links], "".join(parts))
     with replacing(out) as file:
         file.write(text.encode())
     return out
@@ -86,17 +91,22 @@ def command(record: Record) -> str:
     >>> command({"experiment": "x.y", "backend": "sim", "parameters": {"a": [1, 2], "quick": True}, "seeds": [3, 4]})
     'tidegate run x.y --quick --set a=1,2 --seed 3 --repeat 2'
     """
-    parameters = dict(record["parameters"])
+    # As JSON has them: a run that has just ended has tuples.
+    parameters = json.loads(json.dumps(record["parameters"]))
     quick, backend = bool(parameters.pop("quick", False)), record.get("backend", "sim")
-    one = _experiment(record)
+    one = experiment_of(record)
     # Where they are not known all of it is said.
     defaults = one.parameters(quick, backend) if one is not None else {}
     over = parameters.pop("over", {}) if is_sweep(record) else {}
     named = str(record.get("source") or record["experiment"]).removeprefix(PREFIX)
     words = ["tidegate", "sweep" if over else "run", named]
     for name, values in over.items():
-        shown = ",".join(str(one[0] if isinstance(one, list) else one) for one in values)
-        words += ["--over", f"{name}={shown}"]
+        words += ["--over", f"{name}={_values(values)}"]
+    landscape = record.get("landscape", {})
+    for option in ("column", "by"):
+        words += [f"--{option}", str(landscape[option])] if landscape.get(option) else []
+    for name, value in landscape.get("where", ()):
+        words += ["--where", f"{name}={value}"]
     words += ["--backend", backend] if backend != "sim" else []
     words += ["--live-profile", record["live_profile"]] if record.get("live_profile") else []
     words += ["--quick"] if quick else []
@@ -115,7 +125,12 @@ def command(record: Record) -> str:
     return "\n".join(lines)
 
 
-def _experiment(record: Record) -> Experiment | None:
+def _values(values: Sequence[Any]) -> str:
+    """Those of a parameter that a sweep varies; each of a list is a list of one."""
+    return ",".join(str(one[0] if isinstance(one, list | tuple) else one) for one in values)
+
+
+def experiment_of(record: Record) -> Experiment | None:
     """The experiment, if it is one of those installed. A file that a record names is not run: it may be a stranger's."""
     name = str(record["experiment"]).removeprefix(PREFIX)
     if record.get("source") or is_reference(name):
@@ -154,7 +169,7 @@ def _tally(claims: list[Record]) -> str:
 
 def _said(record: Record) -> str:
     """One line on a run."""
-    one = _experiment(record)
+    one = experiment_of(record)
     summary = f"{escape(one.summary)} " if one is not None else ""
     parts = [f"{escape(str(record['experiment']))} in backend {escape(str(record.get('backend', 'sim')))}"]
     parts.append(
@@ -167,17 +182,13 @@ def _said(record: Record) -> str:
 
 def _navigation(record: Record, prefix: str) -> str:
     there = [("claims", "Claims")] if record.get("claims") else []
-    there += [
-        ("figure", "Figure"),
-        ("series", "Over time"),
-        ("rows", "Results"),
-        ("parameters", "Parameters"),
-    ]
-    there += [("repeat", "Repeat it")]
+    there += [("figure", "Figure")]
+    there += [("series", "Over time")] if not is_sweep(record) else []
+    there += [("rows", "Results"), ("parameters", "Parameters"), ("repeat", "Repeat it")]
     return "".join(f'<a href="#{prefix}{name}">{text}</a>' for name, text in there)
 
 
-def _run(record: Record, runs: Sequence[Run], figure: bytes | None, room: list[int], prefix: str) -> str:
+def _run(record: Record, runs: Sequence[Run], png: bytes | None, room: list[int], prefix: str) -> str:
     """The sections of a run. `room` has how many numbers the page still takes."""
     parts = [f"<p>{_said(record)}</p>"] if not prefix else []
     if record.get("interrupted"):
@@ -186,15 +197,17 @@ def _run(record: Record, runs: Sequence[Run], figure: bytes | None, room: list[i
     if record.get("claims"):
         rows = [_claim(claim) for claim in record["claims"]]
         parts.append(f'<section id="{prefix}claims"><h2>Claims</h2>{_html_table(rows)}</section>')
-    if figure is not None:
-        data = base64.b64encode(figure).decode()
-        parts.append(
-            f'<section id="{prefix}figure"><h2>Figure</h2><img class=figure alt="Figure of '
-            f'{escape(str(record["experiment"]))}" src="data:image/png;base64,{data}"></section>'
-        )
+    if png is not None:
+        image = figure(png, f"Figure of {record['experiment']}")
+        parts.append(f'<section id="{prefix}figure"><h2>Figure</h2>{image}</section>')
     parts.append(_series(runs, room, prefix))
     parts.append(f'<section id="{prefix}rows"><h2>Results</h2>{table(record["rows"])}</section>')
-    parameters = [{"parameter": name, "value": _value(value)} for name, value in record["parameters"].items()]
+    given = dict(record["parameters"])
+    over = given.pop("over", {}) if is_sweep(record) else {}
+    parameters = [{"parameter": name, "value": spoken(value)} for name, value in given.items()]
+    parameters += [
+        {"parameter": f"{name}, each of", "value": _values(values)} for name, values in over.items()
+    ]
     versions = [{"of": name, "version": value} for name, value in record.get("versions", {}).items()]
     parts.append(
         f'<section id="{prefix}parameters"><h2>Parameters and versions</h2>{table(parameters)}{table(versions)}</section>'
@@ -203,6 +216,12 @@ def _run(record: Record, runs: Sequence[Run], figure: bytes | None, room: list[i
         f'<section id="{prefix}repeat"><h2>Repeat it</h2><pre tabindex=0>{escape(command(record))}</pre></section>'
     )
     return "".join(parts)
+
+
+def figure(png: bytes, text: str) -> str:
+    """An image that is in the page."""
+    data = base64.b64encode(png).decode()
+    return f'<img class=figure alt="{escape(text)}" src="data:image/png;base64,{data}">'
 
 
 def _claim(claim: Record) -> dict[str, str]:
@@ -233,8 +252,9 @@ def _together(places: Sequence[Path], records: Sequence[Record]) -> str:
     )
 
 
-def _value(value: object) -> object:
-    return ", ".join(map(str, value)) if isinstance(value, list) else value
+def spoken(value: object) -> object:
+    """A value of a parameter as a table has it."""
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 
 def table(rows: Sequence[Record]) -> str:
@@ -353,7 +373,8 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _page(title: str, navigation: Sequence[str], body: str) -> str:
+def whole(title: str, navigation: Sequence[str], body: str) -> str:
+    """A page of a title, links to its sections, and what is in it."""
     style = assets.text("uplot.min.css") + assets.text("page.css")
     code = "".join(assets.text(name) + "\n" for name in ("uplot.min.js", "charts.js", "report.js"))
     policy = f"default-src 'none'; script-src {_hash(code)}; style-src {_hash(style)}; img-src data:; base-uri 'none'; form-action 'none'"
