@@ -36,9 +36,10 @@ control I(inout H hdr, inout M m, inout standard_metadata_t sm) {
     table words { key = { hdr.h.e : exact; hdr.h.f : exact; hdr.h.d : exact; } actions = { three; } default_action = three(99); size = 4096; }
     table many { key = { hdr.h.e : exact; hdr.h.f : exact; hdr.h.b : exact; hdr.h.c : exact; } actions = { four; } default_action = four(99); size = 4096; }
     action at(bit<32> by) { hdr.h.sum = hdr.h.sum ^ by; }
+    table narrow { key = { hdr.h.d : exact; } actions = { at; } default_action = at(0x100); size = 256; }
     apply {
         sm.egress_spec = 1;
-        prefixes.apply(); word.apply(); words.apply(); many.apply();
+        prefixes.apply(); word.apply(); words.apply(); many.apply(); narrow.apply();
         bit<32> got;
         m.small = hdr.h.b[8:0];
         m.wide = hdr.h.b[9:0];
@@ -92,7 +93,7 @@ fn lookups_and_indexes_in_place() {
     let mut hits = 0;
     for round in 0..8000 {
         if round % 4 == 0 {
-            let table = round / 4 % 4;
+            let table = round / 4 % 5;
             let declared = &program.tables[table];
             let matches: Vec<EntryMatch> = declared
                 .keys
@@ -147,11 +148,12 @@ fn lookups_and_indexes_in_place() {
     }
 }
 
-/// What the control plane or a test has put into memory is not relied on: an index that is wider than its declaration says leads to no
-/// access outside of the register.
+/// What the control plane or a test has put into memory is not relied on: an index or a key that is wider than its declaration says
+/// leads to no access outside of the register or of a table's slots.
 #[test]
 fn indexes_beyond_their_width_stay_inside() {
-    let source = SOURCE.replace("action at(bit<32> by) {", "action at_port(bit<9> port) { r512.write((bit<32>) port, 1); }\n    table ports { key = { hdr.h.a : exact; } actions = { at_port; } default_action = at_port(0); }\n    action at(bit<32> by) {").replace("prefixes.apply();", "ports.apply(); prefixes.apply();");
+    let narrow = "table narrow { key = { m.small : exact; }";
+    let source = SOURCE.replace("table narrow { key = { hdr.h.d : exact; }", narrow).replace("action at(bit<32> by) {", "action at_port(bit<9> port) { m.small = port; r512.write((bit<32>) port, 1); }\n    table ports { key = { hdr.h.a : exact; } actions = { at_port; } default_action = at_port(0); }\n    action at(bit<32> by) {").replace("prefixes.apply();", "ports.apply(); narrow.apply(); prefixes.apply();").replace("many.apply(); narrow.apply();", "many.apply();");
     let compiled = p4lang::compile_str("lookups.p4", &source, None, &p4lang::Options::default());
     let program = Arc::new(compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics)));
     let mut pipeline = Pipeline::compiled(program.clone(), 1).unwrap();
