@@ -156,11 +156,19 @@ fn indexes_beyond_their_width_stay_inside() {
     let source = SOURCE.replace("table narrow { key = { hdr.h.d : exact; }", narrow).replace("action at(bit<32> by) {", "action at_port(bit<9> port) { m.small = port; r512.write((bit<32>) port, 1); }\n    table ports { key = { hdr.h.a : exact; } actions = { at_port; } default_action = at_port(0); }\n    action at(bit<32> by) {").replace("prefixes.apply();", "ports.apply(); narrow.apply(); prefixes.apply();").replace("many.apply(); narrow.apply();", "many.apply();");
     let compiled = p4lang::compile_str("lookups.p4", &source, None, &p4lang::Options::default());
     let program = Arc::new(compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics)));
-    let mut pipeline = Pipeline::compiled(program.clone(), 1).unwrap();
-    let table = program.tables.iter().position(|table| table.info.name.ends_with("ports")).unwrap();
-    let target = Target::Action { action: 0, args: [u64::MAX << 20 | 5].into() };
-    pipeline.state.tables[table].set_default(target);
-    let mut out = Vec::new();
-    pipeline.process(0, 1, &[0; 40], &mut out);
-    assert_eq!(pipeline.state.registers[0].cells[5], 1);
+    let [ports, narrow] = ["ports", "narrow"]
+        .map(|name| program.tables.iter().position(|table| table.info.name.ends_with(name)).unwrap());
+    // Twice the port 5, once with more bits than a port has.
+    let [expected, found] = [5, u64::MAX << 9 | 5].map(|port| {
+        let mut pipeline = Pipeline::compiled(program.clone(), 1).unwrap();
+        let mut out = Vec::new();
+        pipeline.state.tables[ports].set_default(Target::Action { action: 0, args: [port].into() });
+        let target = Target::Action { action: 0, args: [0xabcd].into() };
+        pipeline.state.tables[narrow].insert(vec![EntryMatch::Exact(5u32.into())], 0, target, false);
+        pipeline.process(0, 1, &[0; 40], &mut out);
+        (out, pipeline.state.registers[0].cells.clone())
+    });
+    assert_eq!(found, expected);
+    assert_eq!(expected.1[5], 1);
+    assert_eq!(expected.0[0].bytes[28..30], [0xab, 0xcd]);
 }
