@@ -252,6 +252,10 @@ def test_what_is_set_can_be_read_back(punt: p4.Program) -> None:
                 (lambda: switch.queue_write(0, 0, size=1), "a queue has no such setting"),
                 (lambda: switch.packet_out(b"x"), "has no port for the controller; give it a cpu_port"),
                 (lambda: switch.generator_period(1, "1 ms"), "s has no generator 1"),
+                (
+                    lambda: switch.generator_set(1, port=0, packet=bytes(60), period="99 ns"),
+                    "the generators of a switch make at most 10000000 packets a second",
+                ),
                 (lambda: switch.port_towards("x"), "s has no port to 'x'; it has ports to h0, h1"),
             ]:
                 with pytest.raises(TidegateError, match=message.replace("(", r"\(")):

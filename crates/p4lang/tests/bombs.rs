@@ -5,8 +5,8 @@
 
 use std::fmt::Write as _;
 
-use p4lang::diag::Severity;
-use p4lang::{Limits, Options, compile_str};
+use p4lang::diag::{Diagnostic, Severity};
+use p4lang::{Limits, Options, compile_file, compile_str};
 
 /// Enough of a program to be run around an ingress control `I`.
 const HEAD: &str = "#include <core.p4>\n#include <v1model.p4>\n";
@@ -46,13 +46,22 @@ fn doubling(first: &str, n: usize, text: impl Fn(usize, usize) -> String) -> Str
 struct Bomb {
     name: &'static str,
     text: String,
-    /// Code of an error that it ends with; none: it compiles.
+    /// Code of an error that it ends with, and which limit that names; none: it compiles.
     code: Option<&'static str>,
+    limit: Option<&'static str>,
 }
 
-fn bomb(name: &'static str, code: impl Into<Option<&'static str>>, text: String) -> Bomb {
+/// `ends`: code of the error, and after it the limit that the error says to raise, if there is one.
+fn bomb(name: &'static str, ends: impl Into<Option<&'static str>>, text: String) -> Bomb {
     assert!(text.len() <= 1 << 20, "{name} has {} bytes", text.len());
-    Bomb { name, text, code: code.into() }
+    let mut ends = ends.into().into_iter().flat_map(|ends| ends.split(' '));
+    Bomb { name, text, code: ends.next(), limit: ends.next() }
+}
+
+/// The limit that a diagnostic says to raise.
+fn named(diagnostic: &Diagnostic) -> Option<&str> {
+    let (_, rest) = diagnostic.help.as_deref()?.rsplit_once("raise the limit `")?;
+    rest.strip_suffix('`')
 }
 
 fn preprocessing() -> Vec<Bomb> {
@@ -81,16 +90,16 @@ fn preprocessing() -> Vec<Bomb> {
     vec![
         bomb(
             "macro doubling",
-            "macro-limit",
+            "macro-limit macros",
             doubling("#define A0 x x\n", 60, |i, j| format!("#define A{i} A{j} A{j}")) + "A60",
         ),
-        bomb("macro pasting", "macro-limit", paste + "A60"),
-        bomb("macro stringifying", "macro-limit", strings + "A60"),
-        bomb("macro calls nested", "macro-limit", nested),
+        bomb("macro pasting", "macro-limit macros", paste + "A60"),
+        bomb("macro stringifying", "macro-limit macros", strings + "A60"),
+        bomb("macro calls nested", "macro-limit macros", nested),
         bomb("object macros in a row", None, objects + "const int z = A40000;\n"),
         bomb("macro with itself for an argument", "syntax", itself),
         bomb("macro of many parameters", "macro-call", params),
-        bomb("includes of v1model.p4", "too-large", "#include <v1model.p4>\n".repeat(47_000)),
+        bomb("includes of v1model.p4", "too-large included_bytes", "#include <v1model.p4>\n".repeat(47_000)),
         bomb("includes of nothing", "include", "#include <v1model.p5>\n".repeat(47_000)),
         bomb("strings that do not end", "unterminated-string", open_strings),
         bomb("strings in a directive", None, directive),
@@ -98,12 +107,12 @@ fn preprocessing() -> Vec<Bomb> {
         bomb("unknown directives", "bad-directive", "#x\n".repeat(300_000)),
         bomb(
             "literal in a macro",
-            "too-large",
+            "too-large work",
             format!("#define A {}\nconst int z = {{{}}};", "9".repeat(90_000), "A,".repeat(400_000)),
         ),
         bomb(
             "string in a macro",
-            "too-large",
+            "too-large work",
             format!("#define A \"{}\"\nconst int z = {{{}}};", "x".repeat(90_000), "A,".repeat(400_000)),
         ),
         bomb(
@@ -141,12 +150,12 @@ fn expressions() -> Vec<Bomb> {
     };
     let statement = |e: String| ingress("", "", &format!("m.x = {e};"));
     vec![
-        bomb("chains of operators, nested", "nesting", statement(chains)),
-        bomb("a chain of operators", "nesting", statement(format!("m.x{}", " + m.x".repeat(100_000)))),
-        bomb("a chain of members", "nesting", statement(format!("m{}", ".x".repeat(300_000)))),
+        bomb("chains of operators, nested", "nesting depth", statement(chains)),
+        bomb("a chain of operators", "nesting depth", statement(format!("m.x{}", " + m.x".repeat(100_000)))),
+        bomb("a chain of members", "nesting depth", statement(format!("m{}", ".x".repeat(300_000)))),
         bomb(
             "a chain of indices of a type",
-            "nesting",
+            "nesting depth",
             format!("const bit<8>{} x = 0;", "[1]".repeat(300_000)),
         ),
         bomb("parentheses", "nesting", statement(format!("{}1{}", "(".repeat(400_000), ")".repeat(400_000)))),
@@ -159,7 +168,7 @@ fn expressions() -> Vec<Bomb> {
         ),
         bomb("slices by width, nested", "type-mismatch", statement(sliced)),
         bomb("type arguments that are none", "nesting", statement(compare.repeat(300))),
-        bomb("constant multiplications", "too-large", {
+        bomb("constant multiplications", "too-large bytes", {
             let product = "x*y%".repeat(240);
             let chains = each(900, |i| format!("const int c{i} = {product}x;\n"));
             format!("const int x = (1 << 60000) - 3; const int y = (1 << 65000) - 9;\n{chains}")
@@ -167,10 +176,10 @@ fn expressions() -> Vec<Bomb> {
         bomb("constant shifts", "bad-constant", format!("const int x = 1 {};", "<< 100000 ".repeat(900))),
         bomb(
             "wide constants",
-            "too-large",
+            "too-large bytes",
             format!("const int x = 1 << 131000; const int y = {{ {} }};", "x,".repeat(400_000)),
         ),
-        bomb("a long string in many annotations", "too-large", {
+        bomb("a long string in many annotations", "too-large bytes", {
             let uses = each(20_000, |i| format!("@a[S] const bit<8> k{i} = 1;\n"));
             format!("const string S = \"{}\";\n{uses}", "x".repeat(100_000))
         }),
@@ -182,7 +191,7 @@ fn expressions() -> Vec<Bomb> {
                 &format!("bit<65535> w = 0; bool b = {} == {0};", format!("w{}", " ++ w".repeat(900))),
             )
         }),
-        bomb("arithmetic on wide numbers", "frame-limit", {
+        bomb("arithmetic on wide numbers", "frame-limit frame_bytes", {
             ingress(
                 "",
                 "",
@@ -195,7 +204,7 @@ fn expressions() -> Vec<Bomb> {
                 "extern bit<8> f(in bit<8> a);\nextern bit<8> f(in bit<16> b);\nconst bit<8> z = {calls};"
             )
         }),
-        bomb("overloads", "too-large", each(30_000, |i| format!("extern void f(in int<8> a{i});\n"))),
+        bomb("overloads", "too-large work", each(30_000, |i| format!("extern void f(in int<8> a{i});\n"))),
     ]
 }
 
@@ -207,8 +216,12 @@ fn declarations() -> Vec<Bomb> {
             None,
             format!("enum E {{ {} }}", each(130_000, |i| format!("a{i},"))),
         ),
-        bomb("many errors", "too-large", format!("error {{ {} last }}", each(130_000, |i| format!("a{i},")))),
-        bomb("members of an enum, used", "too-large", {
+        bomb(
+            "many errors",
+            "too-large work",
+            format!("error {{ {} last }}", each(130_000, |i| format!("a{i},"))),
+        ),
+        bomb("members of an enum, used", "too-large work", {
             let uses = each(30_000, |i| format!("const E c{i}=E.a39999;"));
             format!("enum E {{ {} }}\n{uses}", each(40_000, |i| format!("a{i},")))
         }),
@@ -238,7 +251,7 @@ fn declarations() -> Vec<Bomb> {
                 ),
             )
         }),
-        bomb("a union of many headers", "too-large", {
+        bomb("a union of many headers", "too-large statements", {
             let types = format!(
                 "header T {{ bit<8> x; }} header_union U {{ {} }}\nstruct H {{ U u; }} struct M {{ bit<8> x; }}",
                 each(8_000, |i| format!("T a{i};"))
@@ -304,7 +317,7 @@ fn declarations() -> Vec<Bomb> {
                 "k = 0; t.apply();",
             )
         }),
-        bomb("a table of many actions", "too-large", {
+        bomb("a table of many actions", "too-large work", {
             let actions = each(20_000, |i| format!("action a{i}(){{}}"));
             let listed = each(20_000, |i| format!("a{i};"));
             ingress(
@@ -360,17 +373,21 @@ fn inlining() -> Vec<Bomb> {
         )
     };
     vec![
-        bomb("functions that double", "too-large", ingress(&functions, "", "f40(m.x);")),
-        bomb("actions that double", "too-large", {
+        bomb("functions that double", "too-large statements", ingress(&functions, "", "f40(m.x);")),
+        bomb("actions that double", "too-large statements", {
             let actions = doubling("action f0() { m.x = m.x + 1; }\n", 40, |i, j| {
                 format!("action f{i}() {{ f{j}(); f{j}(); }}")
             });
             ingress("", &actions, "f40();")
         }),
-        bomb("controls that double", "too-large", ingress(&controls, "c60() c;", "c.apply(m.x);")),
-        bomb("controls that double when applied", "too-large", ingress(&applied, "", "c60.apply(m.x);")),
+        bomb("controls that double", "too-large instances", ingress(&controls, "c60() c;", "c.apply(m.x);")),
+        bomb(
+            "controls that double when applied",
+            "too-large instances",
+            ingress(&applied, "", "c60.apply(m.x);"),
+        ),
         bomb("controls in one another", "too-large", ingress(&row, "c9000() c;", "c.apply(m.x);")),
-        bomb("parsers that double", "too-large", top_parser(parsers, "p60.apply(p);")),
+        bomb("parsers that double", "too-large states", top_parser(parsers, "p60.apply(p);")),
         bomb("blocks in inlined calls", "too-large", ingress(&blocks, "", "f100(m.x);")),
         bomb("states that go to one another", None, {
             let states = each(10_000, |i| {
@@ -395,7 +412,7 @@ fn inlining() -> Vec<Bomb> {
                 &format!("transition s0; }} {states} }}\ncontrol V"),
             )
         }),
-        bomb("a loop over a list", "too-large", {
+        bomb("a loop over a list", "too-large statements", {
             let list = "1,".repeat(600);
             let body = format!(
                 "for (bit<8> a in {{ {0}1 }}) {{ for (bit<8> b in {{ {0}1 }}) {{ m.x = m.x + a; }} }}",
@@ -403,14 +420,14 @@ fn inlining() -> Vec<Bomb> {
             );
             ingress("", "", &body)
         }),
-        bomb("comparisons of large structs", "too-large", {
+        bomb("comparisons of large structs", "too-large expressions", {
             let types = format!(
                 "struct T {{ {} }}\nstruct H {{}} struct M {{ bit<8> x; T a; T b; }}",
                 each(5_000, |i| format!("bit<8> f{i};"))
             );
             ingress(&types, "", &"if (m.a == m.b) { m.x = 1; }".repeat(20_000))
         }),
-        bomb("hashes of large structs", "too-large", {
+        bomb("hashes of large structs", "too-large expressions", {
             let types = format!(
                 "struct T {{ {} }}\nstruct H {{}} struct M {{ bit<8> x; T a; }}",
                 each(5_000, |i| format!("bit<8> f{i};"))
@@ -428,21 +445,21 @@ fn inlining() -> Vec<Bomb> {
             );
             ingress(&types, "", &"c.apply(m.a);".repeat(5_000))
         }),
-        bomb("copies of a large struct", "too-large", {
+        bomb("copies of a large struct", "too-large statements", {
             let types = format!(
                 "struct T {{ {} }}\nstruct H {{}} struct M {{ bit<8> x; T a; T b; }}",
                 each(20_000, |i| format!("bit<8> f{i};"))
             );
             ingress(&types, "", &"m.a = m.b;".repeat(10_000))
         }),
-        bomb("elements of a stack of large headers", "too-large", {
+        bomb("elements of a stack of large headers", "too-large work", {
             let types = format!(
                 "header T {{ {} }}\nstruct H {{ T[2] t; }} struct M {{ bit<8> x; }}",
                 each(10_000, |i| format!("bit<8> f{i};"))
             );
             ingress(&types, "", &each(10_000, |i| format!("h.t[m.x].f{i} = m.x;")))
         }),
-        bomb("calls that pass two large structs", "too-large", {
+        bomb("calls that pass two large structs", "too-large work", {
             let types = format!(
                 "struct T {{ {} }}\nstruct H {{}} struct M {{ bit<8> x; T a; T b; }}\ncontrol c(inout T t, inout T u) {{ apply {{ t.f1 = 1; }} }}",
                 each(3_000, |i| format!("bit<8> f{i};"))
@@ -456,19 +473,19 @@ fn inlining() -> Vec<Bomb> {
             );
             ingress(&types, "", &"h.u = h.u;".repeat(60_000))
         }),
-        bomb("fields of no width", "too-large", {
+        bomb("fields of no width", "too-large work", {
             let types = format!(
                 "struct T {{ {} }}\nstruct H {{}} struct M {{ bit<8> x; T a; T b; }}",
                 each(20_000, |i| format!("bit<0> f{i};"))
             );
             ingress(&types, "", &"m.a = m.b;".repeat(50_000))
         }),
-        bomb("wide constants in inlined functions", "too-large", {
+        bomb("wide constants in inlined functions", "too-large work", {
             let product = "w * w % ".repeat(300);
             let f = format!("void f(in bit<65535> w, inout bit<8> x) {{ x = (bit<8>)({product} w); }}");
             ingress(&f, "", &"f((65535w1 << 65000) - 7, m.x);".repeat(2_000))
         }),
-        bomb("annotations in many instances", "too-large", {
+        bomb("annotations in many instances", "too-large instances", {
             let note = format!("@note(\"{}\")", "x".repeat(200_000));
             let inner = format!(
                 "control c(inout bit<8> x) {{ action a() {{}} {note} table t {{ key = {{ x: exact; }} actions = {{ a; }} }} apply {{ t.apply(); }} }}"
@@ -497,54 +514,54 @@ fn sizes() -> Vec<Bomb> {
         )
     };
     vec![
-        bomb("a large register", "state-limit", register(1 << 28, 64)),
-        bomb("a large register of wide cells", "state-limit", register(1 << 28, 65_535)),
+        bomb("a large register", "state-limit state_bytes", register(1 << 28, 64)),
+        bomb("a large register of wide cells", "state-limit state_bytes", register(1 << 28, 65_535)),
         bomb(
             "a large meter",
-            "state-limit",
+            "state-limit state_bytes",
             ingress("", "meter(1 << 28, MeterType.bytes) t;", "t.execute_meter(0, m.x);"),
         ),
         bomb(
             "a large counter",
-            "state-limit",
+            "state-limit state_bytes",
             ingress("", "counter(1 << 28, CounterType.bytes) t;", "t.count(0);"),
         ),
-        bomb("a large table", "state-limit", {
+        bomb("a large table", "state-limit state_bytes", {
             ingress(
                 "",
                 "action a() {} table t { key = { m.x: exact; } actions = { a; } size = 0x4000000000000000; }",
                 "t.apply();",
             )
         }),
-        bomb("many registers", "state-limit", {
+        bomb("many registers", "state-limit state_bytes", {
             ingress(
                 "",
                 &each(40, |i| format!("register<bit<64>>(1 << 22) r{i};")),
                 &each(40, |i| format!("r{i}.write(0, 1);")),
             )
         }),
-        bomb("a large digest", "state-limit", {
+        bomb("a large digest", "state-limit state_bytes", {
             let types = format!(
                 "struct H {{}} struct M {{ bit<8> x; {} }}",
                 each(2_000, |i| format!("bit<64> f{i};"))
             );
             ingress(&types, "", "digest(1, m);")
         }),
-        bomb("a large frame", "frame-limit", {
+        bomb("a large frame", "frame-limit frame_bytes", {
             let types = format!(
                 "struct H {{}} struct M {{ bit<8> x; {} }}",
                 each(10_000, |i| format!("bit<65535> f{i};"))
             );
             ingress(&types, "", "")
         }),
-        bomb("an array that is large by its type argument", "too-large", {
+        bomb("an array that is large by its type argument", "too-large variables", {
             let types = format!(
                 "header L {{ {} }} control G<T>(inout T x) {{ T[4096] v; apply {{ x = v[0]; }} }}",
                 each(400, |i| format!("bit<8> f{i};"))
             );
             ingress(&types, "G<L>() g; L l;", "g.apply(l);")
         }),
-        bomb("a header that is large by its type arguments", "too-large", {
+        bomb("a header that is large by its type arguments", "too-large variables", {
             let types = doubling("struct S0<T> { T a; T b; }\n", 7, |i, j| {
                 format!("struct S{i}<T> {{ S{j}<T> a; S{j}<T> b; }}")
             });
@@ -577,12 +594,12 @@ fn each_ends_within_its_budget() {
         let compiled = compile_str("bomb.p4", &bomb.text, None, &options);
         let errors: Vec<_> = compiled.diagnostics.iter().filter(|d| d.severity == Severity::Error).collect();
         let found = match bomb.code {
-            Some(code) => errors.iter().any(|d| d.code == code),
+            Some(code) => errors.iter().any(|d| d.code == code && named(d) == bomb.limit),
             None => errors.is_empty(),
         };
         if !found {
-            let first = errors.first().map(|d| format!("{}: {}", d.code, d.message));
-            let _ = writeln!(wrong, "{}: wanted {:?}, got {first:?}", bomb.name, bomb.code);
+            let first = errors.first().map(|d| format!("{} {:?}: {}", d.code, named(d), d.message));
+            let _ = writeln!(wrong, "{}: wanted {:?} {:?}, got {first:?}", bomb.name, bomb.code, bomb.limit);
         }
         for error in errors.iter().filter(|d| Some(d.code) == bomb.code) {
             if error.help.is_none() && matches!(error.code, "too-large" | "macro-limit" | "nesting") {
@@ -598,4 +615,56 @@ fn each_ends_within_its_budget() {
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// A small program that takes something of each limit.
+const SMALL: &str = "
+#include <core.p4>
+#include <v1model.p4>
+#define TWICE(x) x + x
+header T { bit<8> x; }
+struct H { T t; } struct M { bit<8> x; }
+parser P(packet_in p, out H h, inout M m, inout standard_metadata_t s) {
+    state start { p.extract(h.t); transition accept; }
+}
+control V(inout H h, inout M m) { apply {} }
+control I(inout H h, inout M m, inout standard_metadata_t s) {
+    register<bit<64>>(1) r;
+    bit<8> v;
+    apply { v = m.x; m.x = TWICE(TWICE(v)); }
+}
+control E(inout H h, inout M m, inout standard_metadata_t s) { apply {} }
+control D(packet_out p, in H h) { apply { p.emit(h.t); } }
+V1Switch(P(), V(), I(), E(), V(), D()) main;
+";
+
+/// With each limit at 1, the program is refused, and the message names that limit.
+#[test]
+fn each_limit_is_named_by_what_goes_beyond_it() {
+    let compile = |limits: &Limits| {
+        compile_str("small.p4", SMALL, None, &Options { limits: limits.clone(), ..Options::default() })
+    };
+    let compiled = compile(&Limits::default());
+    assert!(compiled.program.is_some() && compiled.diagnostics.is_empty(), "{:?}", compiled.diagnostics);
+    for (name, _) in Limits::default().all() {
+        let mut limits = Limits::default();
+        // Of queued packets more take more; they are no limit themselves.
+        let (value, expected) = if name == "queued_packets" { (1 << 40, "state_bytes") } else { (1, name) };
+        assert!(limits.set(name, value));
+        let compiled = compile(&limits);
+        let found: Vec<_> = compiled.diagnostics.iter().filter_map(named).collect();
+        assert!(found.contains(&expected), "{name}: {:?}", compiled.diagnostics);
+        // Without the search there is a warning, and a program.
+        assert_eq!(compiled.program.is_some(), name == "analysis", "{name}");
+    }
+}
+
+#[test]
+fn a_file_that_includes_itself_is_refused() {
+    let path = std::env::temp_dir().join(format!("tidegate-includes-{}.p4", std::process::id()));
+    std::fs::write(&path, format!("#include {:?}\n", path.file_name().unwrap())).unwrap();
+    let compiled = compile_file(&path, &Options::default());
+    std::fs::remove_file(&path).unwrap();
+    let diagnostics = compiled.unwrap().diagnostics;
+    assert!(diagnostics.iter().any(|d| d.code == "include-depth"), "{diagnostics:?}");
 }

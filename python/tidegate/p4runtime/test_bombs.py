@@ -1,0 +1,120 @@
+"""Programs that ask for as much as a text of 1 MiB can: the process that compiles what clients push ends each, within the server's own limits,
+with a program or with a diagnostic."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tidegate.p4runtime import Limits, compiling
+from tidegate.p4runtime.compiling import Compiler
+from tidegate.p4runtime.conftest import TEXT
+from tidegate.p4runtime.errors import Code, P4Error
+from tidegate.p4runtime.test_compiling import program
+
+ROOT = Path(__file__).resolve().parents[3]
+PATIENCE = Limits(compile_cpu_s=2 * Limits().compile_cpu_s, compile_s=600)
+"""Twice the processor time of the defaults: it is longer where others use the same caches and cores. By the clock it may take long."""
+SIZE = 1 << 20
+
+
+def ends(text: str) -> str:
+    """P4Info, or what is wrong with the program; it is not ended by a limit of the process."""
+    assert len(text) <= SIZE
+    try:
+        return Compiler(PATIENCE).p4info(text)
+    except P4Error as error:
+        ended = error
+    assert ended.code == Code.INVALID_ARGUMENT, ended.message
+    assert ended.message.startswith(("the program does not compile", "the program cannot be run"))
+    return ended.message
+
+
+def states(count: int) -> str:
+    """Parser states that go to one another."""
+    each = "".join(
+        f"state s{n} {{ transition select(m.x) "
+        f"{{ 0: s{(n + 1) % count}; 1: accept; default: s{(7 * n + 3) % count}; }} }}\n"
+        for n in range(count)
+    )
+    return program().replace("transition accept; }", f"transition s0; }} {each}", 1)
+
+
+def hashes(count: int, width: int) -> str:
+    """A hash of wide fields."""
+    fields = ", ".join(["m.w"] * count)
+    body = f"hash(m.x, HashAlgorithm.crc16, 8w0, {{ {fields} }}, 8w100);"
+    return program(body=body).replace("bit<8> x; }", f"bit<8> x; bit<{width}> w; }}", 1)
+
+
+DEAREST = {
+    "10 000 states": states(10_000),
+    "a hash of 100 wide fields": hashes(100, 65_528),
+    "a hash of 30 wide fields": hashes(30, 8_000),
+    "conditions": program(body="".join(f"if (m.x == {n % 256}) {{ m.x = m.x + 1; }}" for n in range(18_000))),
+    "statements": program(body="m.x=m.x+1;" * 90_000),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DEAREST)
+def test_the_dearest_programs_end_within_the_limits(name: str) -> None:
+    assert ends(DEAREST[name])
+
+
+@pytest.mark.soak
+def test_each_bomb_ends_within_the_limits(tmp_path: Path) -> None:
+    """Those of the compiler's own tests (`crates/p4lang/tests/bombs.rs`), which writes them."""
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    built = [path for path in target.glob("*/deps/bombs-*") if os.access(path, os.X_OK) and not path.suffix]
+    if not built:
+        pytest.skip("the compiler's tests are not built; make test builds them")
+    newest = max(built, key=lambda path: path.stat().st_mtime)
+    subprocess.run(
+        [newest, "each_ends_within_its_budget"],
+        env={**os.environ, "TIDEGATE_BOMBS": str(tmp_path)},
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    bombs = sorted(tmp_path.glob("*.p4"))
+    assert len(bombs) > 50
+    wrong = {}
+    for bomb in bombs:
+        try:
+            ends(bomb.read_text())
+        except AssertionError as error:
+            wrong[bomb.name] = str(error)
+    assert wrong == {}
+
+
+@pytest.mark.slow
+def test_a_program_that_takes_more_processor_time_is_refused() -> None:
+    limits = replace(PATIENCE, compile_cpu_s=1)
+    with pytest.raises(P4Error, match="more than 1 s of processor time") as caught:
+        Compiler(limits).p4info(DEAREST["10 000 states"])
+    assert caught.value.code == Code.RESOURCE_EXHAUSTED
+
+
+def test_a_program_that_takes_more_time_is_refused() -> None:
+    with pytest.raises(P4Error, match="more than 1 s to compile") as caught:
+        Compiler(Limits(compile_s=1)).p4info(DEAREST["10 000 states"])
+    assert caught.value.code == Code.RESOURCE_EXHAUSTED
+
+
+def test_a_program_that_takes_more_memory_is_refused() -> None:
+    large = program(state="register<bit<64>>((1 << 27) - 100000) r;", body="r.write(0, 1);")
+    assert ends(large).startswith("# proto-file")
+    with pytest.raises(P4Error, match="more than 1000 MiB of memory") as caught:
+        Compiler(replace(PATIENCE, compile_bytes=1000 << 20)).p4info(large)
+    assert caught.value.code == Code.RESOURCE_EXHAUSTED
+
+
+def test_a_program_with_more_p4info_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiling, "MOST_ANSWER", 1000)
+    with pytest.raises(P4Error, match="bytes; at most 1000 are taken") as caught:
+        Compiler(PATIENCE).p4info(TEXT)
+    assert caught.value.code == Code.INVALID_ARGUMENT
