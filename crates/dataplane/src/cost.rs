@@ -42,11 +42,20 @@ pub fn payload(algorithm: HashAlgorithm, bytes: usize) -> u64 {
     }
 }
 
+/// Bytes of registers, counters and meters in all whose pages are all touched in some milliseconds.
+const NEAR: u64 = 8 << 20;
+
+/// An access to a register, counter or meter where they are larger in all: the system provides a page of memory when it is first
+/// touched, which takes up to two microseconds.
+const FAR: u64 = 800;
+
 /// Prices parts of a program.
 #[derive(Clone, Copy)]
 pub struct Prices<'a> {
-    pub program: &'a Program,
-    pub layout: &'a Layout,
+    program: &'a Program,
+    layout: &'a Layout,
+    /// Of touching a cell.
+    touch: u64,
 }
 
 /// Blocks of statements that are not part of other ones.
@@ -85,7 +94,15 @@ fn bytes(count: u32) -> u64 {
     u64::from(count.div_ceil(16))
 }
 
-impl Prices<'_> {
+impl<'a> Prices<'a> {
+    pub fn new(program: &'a Program, layout: &'a Layout) -> Prices<'a> {
+        let registers = program.registers.iter().map(|r| r.size.saturating_mul(8 * limbs(r.width)));
+        let counters = program.counters.iter().map(|c| c.size.saturating_mul(16));
+        let meters = program.meters.iter().map(|m| m.size.saturating_mul(80));
+        let all = registers.chain(counters).chain(meters).fold(0, u64::saturating_add);
+        Prices { program, layout, touch: if all > NEAR { FAR } else { 0 } }
+    }
+
     /// One iteration of a loop.
     pub fn iteration(&self, body: &[Stmt]) -> u64 {
         2 + self.block(body)
@@ -214,13 +231,16 @@ impl Prices<'_> {
 
     fn call(&self, call: &ExternCall) -> u64 {
         match call {
-            ExternCall::CounterCount { index, .. } => 4 + self.expr(index),
-            ExternCall::MeterExecute { index, dst, .. } => CALL + self.expr(index) + self.place(dst),
+            ExternCall::CounterCount { index, .. } => 4 + self.touch + self.expr(index),
+            ExternCall::MeterExecute { index, dst, .. } => {
+                CALL + self.touch + self.expr(index) + self.place(dst)
+            }
             ExternCall::RegisterRead { register, index, dst } => {
-                2 + limbs(self.program[*register].width) + self.expr(index) + self.place(dst)
+                let width = limbs(self.program[*register].width);
+                2 + self.touch + width + self.expr(index) + self.place(dst)
             }
             ExternCall::RegisterWrite { index, value, .. } => {
-                2 + limbs(value.width) + self.expr(index) + self.expr(value)
+                2 + self.touch + limbs(value.width) + self.expr(index) + self.expr(value)
             }
             ExternCall::Random { dst, lo, hi } => CALL + self.expr(lo) + self.expr(hi) + self.place(dst),
             ExternCall::Hash { dst, algorithm, base, data, max } => {

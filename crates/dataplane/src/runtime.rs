@@ -144,7 +144,7 @@ impl Pipeline {
         seed: u64,
     ) -> Pipeline {
         let reach = path.reach(&program, &view);
-        let costs = path.costs(Prices { program: &program, layout: &layout }, &view);
+        let costs = path.costs(Prices::new(&program, &layout), &view);
         let first = WORK_BUDGET.checked_sub(costs.pass(layout.frame_len));
         Pipeline {
             path,

@@ -6,12 +6,17 @@ use std::time::Instant;
 use dataplane::drops::DropReason;
 use dataplane::pipeline::{Pipeline, Refused};
 use dataplane::replication::Session;
+use dataplane::state::State;
 use dataplane::state::table::Target;
 use p4lang::ir::{EntryMatch, Program, TableId};
 
 /// A program whose ingress is `body`, with these declarations in it, and metadata beside the header `h`.
 fn program(metadata: &str, declarations: &str, body: &str) -> Arc<Program> {
-    let source = format!(
+    compiled(&source(metadata, declarations, body))
+}
+
+fn source(metadata: &str, declarations: &str, body: &str) -> String {
+    format!(
         r#"
 #include <core.p4>
 #include <v1model.p4>
@@ -32,11 +37,14 @@ control C(inout H hdr, inout M m) {{ apply {{}} }}
 control D(packet_out p, in H hdr) {{ apply {{ p.emit(hdr.h); }} }}
 V1Switch(P(), V(), I(), E(), C(), D()) main;
 "#
-    );
+    )
+}
+
+fn compiled(source: &str) -> Arc<Program> {
     // The compiler's own limits are not those that are tested here.
     let mut options = p4lang::Options::default();
     (options.limits.frame_bytes, options.limits.state_bytes) = (1 << 40, 1 << 50);
-    let compiled = p4lang::compile_str("budget.p4", &source, None, &options);
+    let compiled = p4lang::compile_str("budget.p4", source, None, &options);
     Arc::new(compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics)))
 }
 
@@ -51,6 +59,9 @@ fn run(pipeline: &mut Pipeline) -> (usize, Vec<(DropReason, u64)>) {
     pipeline.process(0, 0, &[1, 2, 3, 4], &mut out);
     (out.len(), pipeline.drops().iter().map(|(reason, count)| (*reason, *count)).collect())
 }
+
+/// Packets that one packet turns into.
+const MAX_COPIES: u64 = 4096;
 
 const DROPPED: (DropReason, u64) = (DropReason::WorkBudget, 1);
 
@@ -119,6 +130,40 @@ fn passes_and_copies_share_one_budget() {
     }
 }
 
+/// The memory of large ones is provided page by page as it is touched.
+#[test]
+fn cells_of_large_registers_counters_and_meters_are_dear() {
+    for (declared, access, small, large) in [
+        ("register<bit<64>>(SIZE) x;", "x.write(i, (bit<64>)m.n);", 1 << 16, 1 << 22),
+        ("register<bit<64>>(SIZE) x;", "bit<64> v; x.read(v, i); m.n = (bit<32>)v;", 1 << 16, 1 << 22),
+        ("counter(SIZE, CounterType.bytes) x;", "x.count(i);", 1 << 16, 1 << 21),
+        ("meter(SIZE, MeterType.bytes) x;", "x.execute_meter(i, m.n);", 1 << 16, 1 << 19),
+    ] {
+        for (size, dropped) in [(small, false), (large, true)] {
+            let declared = declared.replace("SIZE", &size.to_string());
+            let program = program("", &declared, &format!("for (bit<32> i in 0..20000) {{ {access} }}"));
+            for mut pipeline in both(&program) {
+                let expected = if dropped { (0, vec![DROPPED]) } else { (1, Vec::new()) };
+                assert_eq!(run(&mut pipeline), expected, "{declared}");
+            }
+        }
+    }
+}
+
+#[test]
+fn one_packet_turns_into_so_many() {
+    let clone = "if (sm.instance_type == 0) { clone_preserving_field_list(CloneType.I2E, 5, 1); }";
+    // With a small frame, of which so many copies are within the budget of work.
+    let program = compiled(&source("", "", clone).replace("varbit<65528>", "varbit<8>"));
+    for mut pipeline in both(&program) {
+        let copies = (0..5000).map(|rid| (rid, 2)).collect();
+        pipeline.replication.set_session(5, Session { copies, ..Session::default() });
+        let (left, drops) = run(&mut pipeline);
+        assert_eq!(drops, [(DropReason::Copies, 1)], "once for all that are left");
+        assert_eq!(left as u64, 1 + MAX_COPIES);
+    }
+}
+
 #[test]
 fn lookups_pay_for_the_masks_that_they_try() {
     let table = "action put(bit<8> v) { hdr.h.b = v; }
@@ -134,6 +179,54 @@ fn lookups_pay_for_the_masks_that_they_try() {
             pipeline.table_add(TableId(0), vec![matched], 1, to).unwrap();
         }
         assert_eq!(run(&mut pipeline), (0, vec![DROPPED]));
+    }
+}
+
+/// Work of an average lookup that finds its entry, in a table with so many entries.
+fn average_work(kind: &str, entries: u32, matched: &dyn Fn(u32) -> (EntryMatch, u32)) -> u64 {
+    let table = format!(
+        "action put(bit<8> v) {{ hdr.h.b = v; }}
+        table t {{ key = {{ m.n: {kind}; }} actions = {{ put; }} default_action = put(0); size = 100000; }}"
+    );
+    let mut state = State::new(&program("", &table, "t.apply();"));
+    let table = &mut state.tables[0];
+    let mut keys = Vec::new();
+    for number in 0..entries {
+        let (matched, key) = matched(number.wrapping_mul(0x9e37_79b9).rotate_left(7));
+        // In no order of the values.
+        let priority = number.wrapping_mul(0x85eb_ca6b) >> 1;
+        let matched = vec![matched];
+        if table.find(&matched, priority).is_none() {
+            table.insert(matched, priority, Target::Action { action: 0, args: [1].into() }, false);
+            keys.push(u64::from(key));
+        }
+    }
+    let mut sum = 0;
+    for key in &keys {
+        let (found, _, work) = table.lookup_action(&[*key]);
+        assert!(found);
+        sum += work;
+    }
+    sum / keys.len() as u64
+}
+
+/// 64 masks whose bits lie anywhere, and ranges of up to 65 536 values.
+#[test]
+fn a_thousand_times_the_entries_cost_at_most_twenty_times_as_much() {
+    let ternary = |random: u32| {
+        let mask = (random % 64 + 1).wrapping_mul(0x9e37_79b9) | 0xffff;
+        let value = random.rotate_left(16) & mask;
+        (EntryMatch::Ternary { value: value.into(), mask: mask.into() }, value)
+    };
+    let range = |random: u32| {
+        let lo = random & 0x7fff_ffff;
+        let hi = lo + (random.rotate_left(13) & 0xffff) + 1;
+        (EntryMatch::Range { lo: lo.into(), hi: hi.into() }, lo)
+    };
+    for (kind, matched) in [("ternary", &ternary as &dyn Fn(u32) -> _), ("range", &range)] {
+        let (few, many) = (average_work(kind, 100, matched), average_work(kind, 100_000, matched));
+        println!("{kind}: {few} units with 100 entries, {many} with 100 000");
+        assert!(few > 0 && many <= 20 * few, "{kind}: {many} instead of {few}");
     }
 }
 

@@ -7,6 +7,7 @@
 mod aqm;
 mod by_hand;
 mod crc;
+mod dearest;
 mod fair;
 mod kinds;
 mod load;
@@ -184,7 +185,7 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let json = arguments.iter().any(|argument| argument == "--json");
     let parts: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with("--")).collect();
-    let all: [(&str, Part); 12] = [
+    let all: [(&str, Part); 13] = [
         ("router", router),
         ("registers", registers),
         ("meter", meter::measure),
@@ -196,6 +197,7 @@ fn main() {
         ("kinds", kinds::measure),
         ("stages", stages::measure),
         ("tables", tables::measure),
+        ("dearest", dearest::measure),
         ("load", load::measure),
     ];
     if let Some(unknown) = parts.iter().find(|part| all.iter().all(|(name, _)| name != *part)) {

@@ -38,7 +38,7 @@ struct Known {
 
 impl Known {
     fn of(program: &Program, layout: &Layout) -> Known {
-        let prices = Prices { program, layout };
+        let prices = Prices::new(program, layout);
         let mut switches = HashMap::new();
         blocks(program).for_each(|block| {
             each_stmt(block, &mut |stmt| {

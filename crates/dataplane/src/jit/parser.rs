@@ -58,7 +58,7 @@ impl Gen<'_, '_> {
         let zero = self.iconst(0);
         self.b.def_var(cursor, zero);
         let states: Vec<Block> = parser.states.iter().map(|_| self.block()).collect();
-        let costs = Prices { program: self.program, layout: self.layout }.transitions(parser);
+        let costs = Prices::new(self.program, self.layout).transitions(parser);
         // Only parsers with a cycle pay for them.
         let budget = (!costs.is_empty()).then(|| {
             let left = self.b.declare_var(I64);

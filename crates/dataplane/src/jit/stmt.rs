@@ -169,7 +169,7 @@ impl Gen<'_, '_> {
         self.labels.insert(label, Target { leave, again: Some(again) });
         self.jump(again);
         self.start_open(again);
-        let prices = Prices { program: self.program, layout: self.layout };
+        let prices = Prices::new(self.program, self.layout);
         self.charge(prices.iteration(body));
         self.stmts(body)?;
         if self.alive {
