@@ -193,7 +193,7 @@ def test_flent_reads_what_is_written(made: Path, tmp_path: Path) -> None:
     flows = pl.read_parquet(made / "tables" / f"{paths[-1].name.split('-')[1]}-2" / "flows.parquet")
     total = sum(v for v in data["results"]["TCP upload sum"] if v is not None) * data["metadata"]["STEP_SIZE"]
     assert total == pytest.approx(flows["bytes_received"].sum() * 8e-6, rel=0.05)
-    resultset = pytest.importorskip("flent.resultset", reason="needs flent")
+    resultset = pytest.importorskip("flent.resultset", reason="needs flent (`make extras`)")
     assert "TCP upload::1" in resultset.load(str(paths[-1])).series_names
 
 
