@@ -121,8 +121,7 @@ wheels: .venv/wheels/.packages
 
 .PHONY: man
 man: setup
-	$(BIN)/python -m tidegate.cli.man dist/man
-	cp docs/tidegate-agent.8 dist/man
+	$(BIN)/tidegate man dist/man
 
 # The commands, Python and examples of the pages and docstrings.
 test-docs: setup .venv/.extras

@@ -31,6 +31,7 @@ COMMANDS = {
     "report X RUN": ANY,
     "report RUN --out X": NEW_FILE,
     "report RUN --flent X": NEW_FOLDER,
+    "man X": NEW_FOLDER,
     "view X": ANY,
     "plot X": ANY,
     "claims X": ANY,

@@ -13,6 +13,7 @@ from tidegate.cli.demo import demo
 from tidegate.cli.doctor import doctor
 from tidegate.cli.experiments import claims, clean, list_experiments, plot, run
 from tidegate.cli.lab import lab
+from tidegate.cli.man import man
 from tidegate.cli.new import new
 from tidegate.cli.programs import check, replay, stf
 from tidegate.cli.reports import report, view
@@ -69,4 +70,5 @@ app.add_typer(new)
 app.command()(doctor)
 app.command()(unit)
 app.command()(completion)
+app.command()(man)
 app.command(hidden=True)(complete)

@@ -1,4 +1,4 @@
-"""Man pages, one for each command, made from the commands: `make man`, or `python -m tidegate.cli.man DIR`.
+"""`tidegate man DIR`: man pages, one for each command, made from the commands; and the agent's, which operators read.
 
 Roff of the macro set `man`, which every reader of man pages takes. Each text comes from the help of a command.
 """
@@ -6,14 +6,18 @@ Roff of the macro set `man`, which every reader of man pages takes. Each text co
 from __future__ import annotations
 
 import os
-import sys
 import textwrap
 import time
 from collections.abc import Iterator
+from importlib import resources
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from tidegate import _core
 from tidegate.command_tree import Command, Parameter, tree
+from tidegate.files import why
 
 EXIT_STATUS = (
     ("0", "Success."),
@@ -24,6 +28,7 @@ EXIT_STATUS = (
 )
 
 
+AGENT = "tidegate-agent.8"
 WIDTH = 72
 MOST_IN_SYNOPSIS = 40
 """Characters of a value there; longer ones stand in full at their options."""
@@ -141,22 +146,20 @@ def write(folder: Path) -> list[Path]:
         path = folder / f"{name}.1"
         path.write_text(page(command, _core.__version__, pages))
         written.append(path)
-    return written
+    path = folder / AGENT
+    path.write_bytes(resources.files("tidegate.systems.pacing.service").joinpath(AGENT).read_bytes())
+    return [*written, path]
 
 
-def main(words: list[str]) -> int:
-    """Entry point: the folder is the only argument."""
-    if len(words) != 1:
-        sys.stderr.write("usage: python -m tidegate.cli.man DIR\n")
-        return 2
+def man(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder for the pages.", show_default=False)],
+) -> None:
+    """Write man pages of all commands into a folder; `man -l DIR/tidegate.1` shows one."""
     try:
-        for path in write(Path(words[0])):
-            print(path)
+        written = write(folder)
     except OSError as error:
-        sys.stderr.write(f"{error.filename}: {error.strerror}\n")
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+        raise _core.TidegateError(
+            f"{folder}: man pages cannot be written there: {why(error)}; give another folder"
+        ) from None
+    for path in written:
+        print(path)
