@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from tidegate import experiments
+from tidegate.experiments.answer import Answer
 from tidegate.network import Network
 from tidegate.network.drawing import layout, svg
 from tidegate.progress import NotebookBar
@@ -19,6 +24,22 @@ from tidegate.topologies import dumbbell, leaf_spine
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.ipynb"))
 SVG = "{http://www.w3.org/2000/svg}"
+
+
+def test_what_an_experiment_gives_shows_itself_and_is_a_dict(tmp_path: Path) -> None:
+    given = {"flows": (1,), "duration_s": 2.1}
+    answer = experiments.run("reference.dumbbell", given, seeds=[1], quick=True, out=tmp_path / "run")
+    plain = dict(answer)
+    assert answer == plain
+    assert json.dumps(answer) == json.dumps(plain)
+    shown = answer._repr_html_()  # type: ignore[attr-defined]
+    for name in ("goodput_mbps", answer["claims"][0]["statement"]):
+        assert escape(name) in shown
+    figure = base64.b64encode((tmp_path / "run" / "figure.png").read_bytes()).decode()
+    assert f"data:image/png;base64,{figure}" in shown
+    study = Answer(trials=[{"trial": 0, "<b>": 1.23456}], experiment="<i>", out=str(tmp_path / "none"))
+    assert "<td>1.235</td>" in study._repr_html_()
+    assert not {"<b>", "<i>", "<img"} & set(re.findall(r"<\w+>?", study._repr_html_()))
 
 
 def test_a_dumbbell_is_drawn_from_left_to_right() -> None:

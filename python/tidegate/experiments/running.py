@@ -15,6 +15,7 @@ from typing import Any
 
 from tidegate._core import TidegateError
 from tidegate.experiments import digests, folder, user_code
+from tidegate.experiments.answer import Answer
 from tidegate.experiments.executors import for_machine
 from tidegate.experiments.jobs import ENDING, Ended, Executor, Jobs, OfExperiment, Recipe
 from tidegate.experiments.plan import Plan, Run
@@ -274,7 +275,7 @@ def _kept(
         folder.remove(source)
     if figure is not None:
         folder.remove_left(work.out)
-        return {**answer, "out": str(shown)}
+        return Answer(answer, out=str(shown))
     there = f"{done} of {total} runs are done and in {shown}; the same command with --resume does the others"
     if done == total:
         there = (

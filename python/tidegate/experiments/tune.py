@@ -19,6 +19,7 @@ from typing import Any
 from tidegate._core import TidegateError, __version__
 from tidegate.claims import Row
 from tidegate.experiments import digests
+from tidegate.experiments.answer import Answer
 from tidegate.experiments.columns import Column, chosen
 from tidegate.experiments.executors import for_machine
 from tidegate.experiments.folder import as_png
@@ -617,4 +618,4 @@ def _written(
         raise TidegateError(
             f"{out}: the study could not be written: {why(error)}; it is in {storage}"
         ) from None
-    return answer
+    return Answer(answer)
