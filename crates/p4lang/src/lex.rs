@@ -232,7 +232,6 @@ pub fn number(text: &str) -> Result<Number, String> {
     let (width, signed, body) = match text.as_bytes().get(digits_end) {
         Some(mark @ (b'w' | b's')) if digits_end > 0 => {
             let width: u32 = text[..digits_end]
-                .replace('_', "")
                 .parse()
                 .map_err(|_| format!("`{}` is not a width", &text[..digits_end]))?;
             (Some(width), *mark == b's', &text[digits_end + 1..])
@@ -332,7 +331,7 @@ mod tests {
             let number = number(text).unwrap();
             assert_eq!((number.value, number.width, number.signed), (value.into(), width, signed), "{text}");
         }
-        for text in ["0x", "8w", "8W5", "4S1", "0b12", "12abc", "99999999999w1"] {
+        for text in ["0x", "8w", "8W5", "4S1", "0b12", "12abc", "99999999999w1", "1_6w5"] {
             assert!(number(text).is_err(), "{text}");
         }
     }

@@ -22,7 +22,7 @@ fn rejected() {
         (r#"parser p() { state start { transition next; } }"#, r#"there is no state `next`"#),
         (
             r#"parser p() { state start { transition accept; } state start { transition accept; } }"#,
-            r#"state `start` is declared twice"#,
+            r#"`start` is declared twice in this parser"#,
         ),
         (
             r#"control c(inout bit<32> x) { action a(inout bit<32> b, bit<32> d) { b = d; } table t { actions = { a(x, 0); } default_action = a(x, 0); } apply { t.apply(); } }"#,
@@ -101,7 +101,7 @@ fn rejected() {
         ),
         (
             r#"control c(inout bit<8> x) { action a() {} table t { actions = { a; a; } } apply {} }"#,
-            r#"action `a` is listed twice"#,
+            r#"an action `a` is listed twice"#,
         ),
         (
             r#"control c(inout bit<8> x) { table t { actions = { NoAction; } } action a() { t.apply(); } apply {} }"#,
@@ -200,7 +200,7 @@ fn rejected() {
         (r#"type bit<8> N; control c(inout N x) { apply { x = 8w3; } }"#, r#"expected `N`, found `bit<8>`"#),
         (r#"type bool N; control c(inout N x) { apply { x = 3; } }"#, r#"expected `N`, found `int`"#),
         (
-            r#"parser p() { state start { transition accept; } } control c() { p() q; apply { q.apply(); } }"#,
+            r#"parser p() { state start { transition accept; } } control c() { apply { p.apply(); } }"#,
             r#"a parser may be applied only in a parser state"#,
         ),
         (r#"void f(in bit<8> a) {} control c() { apply { f(b = 1); } }"#, r#"there is no parameter `b`"#),

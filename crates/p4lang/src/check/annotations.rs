@@ -142,6 +142,13 @@ impl Checker<'_> {
         for annotation in list {
             self.one(annotation);
             let same = seen.insert(&annotation.name.name, annotation);
+            if same.is_some() && matches!(&*annotation.name.name, "hidden" | "name") {
+                self.error(
+                    annotation.span,
+                    format!("`@{}` stands here twice", annotation.name.name),
+                    "remove one of them",
+                );
+            }
             if let Some(first) = same.filter(|first| structured(first) || structured(annotation)) {
                 let message = format!("`@{}` stands here twice, in a structured form", annotation.name.name);
                 self.diagnostics.push(
@@ -220,7 +227,7 @@ impl Checker<'_> {
 }
 
 impl super::Checker {
-    /// The annotations of one element, with values for the expressions of structured ones (section 20.1).
+    /// The annotations of one element, with values for the expressions of structured ones (section 20.2).
     pub(super) fn annotations(&mut self, list: &[Annotation]) -> Vec<Annotation> {
         let mut out = list.to_vec();
         for annotation in &mut out {

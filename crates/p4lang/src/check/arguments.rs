@@ -1,5 +1,6 @@
 //! Arguments against parameters: which overload is meant, what the type arguments are (P4_16 sections 6.8, 8.20).
 
+use super::scope::Entry;
 use super::types::{Subst, parts, substitute, type_weight};
 use super::{Checker, Place, consts};
 use crate::ast::{self, Direction, Ident};
@@ -302,11 +303,19 @@ impl Checker {
         }
     }
 
+    /// Whether a parameter is one of the action around.
+    fn action_data(&self, id: DefId) -> bool {
+        let own =
+            self.action.and_then(|at| self.scopes.get(at)).and_then(|s| s.names.get(&self.def(id).name));
+        matches!(own, Some(Entry::Defs(ids)) if ids.contains(&id))
+    }
+
     /// Whether an argument is known at compile time or is a constructor parameter.
     pub(super) fn compile_time(&self, e: &Expr) -> bool {
         match &e.kind {
             ExprKind::Ref(id) => {
                 matches!(self.def(*id).kind, DefKind::Param(ref p) if p.direction == Direction::None)
+                    && !self.action_data(*id)
                     || matches!(self.def(*id).kind, DefKind::Instance(_) | DefKind::Const { .. })
             }
             ExprKind::Construct(_) | ExprKind::DontCare => true,

@@ -137,6 +137,15 @@ impl Checker {
             .help =
                 Some("pass the constructor call to the package, or instantiate it where it is used".into());
         }
+        if let Some((what, within)) = match (place, &full) {
+            (Place::Parser, Type::Control(..)) => Some(("control", "parser")),
+            (Place::Control, Type::Parser(..)) => Some(("parser", "control")),
+            _ => None,
+        } {
+            let message = format!("a {what} cannot be instantiated in a {within}");
+            self.error("wrong-place", decl.span, message).help =
+                Some(format!("pass it to the package beside the {within}"));
+        }
         if place != Place::Top && matches!(full, Type::Package(..)) {
             self.error("wrong-place", decl.span, "a package cannot be instantiated in a control or parser")
                 .help = Some("instantiate it at top level".into());
@@ -159,11 +168,14 @@ impl Checker {
     fn instance_methods(&mut self, ty: &Type, name: &ast::Ident, body: Option<&[ast::Decl]>) -> Vec<DefId> {
         let mut methods = Vec::new();
         if let Some(body) = body {
+            // They see nothing of the control or parser around them (section 11.3.1).
+            let around = self.scopes.split_off(1);
             self.scopes.push(Default::default());
             for decl in body {
                 methods.extend(self.top_level(decl));
             }
             self.scopes.pop();
+            self.scopes.extend(around);
             self.implementation_rules(ty, body, &methods, name.span);
         }
         if let Type::Extern(id, args) = ty

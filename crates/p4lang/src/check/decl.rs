@@ -31,10 +31,12 @@ impl Checker {
             D::Typedef { name, ty } => {
                 let span = type_span(ty);
                 let ty = self.type_source(ty)?;
-                if matches!(ty, Type::Void | Type::DontCare) || self.lacks_arguments(&ty) {
+                if matches!(ty, Type::Void | Type::DontCare | Type::String | Type::MatchKind)
+                    || self.lacks_arguments(&ty)
+                {
                     let shown = self.show(&ty);
                     self.error("bad-type", span, format!("a typedef cannot name `{shown}`")).help =
-                        Some("name a type with all its type arguments".into());
+                        Some("name a type that has values, with all its type arguments".into());
                 }
                 Some(self.named(name, decl, DefKind::Typedef { ty }))
             }
@@ -195,6 +197,13 @@ impl Checker {
     fn prototype(&mut self, owner: Owner, proto: &ast::Prototype) -> SignatureDef {
         let type_params = self.declare_type_params(&proto.type_params);
         let returns = proto.return_type.as_ref().map_or(Type::Void, |t| self.ty(t));
+        if let (Type::Parser(..) | Type::Control(..) | Type::Package(..), Some(given)) =
+            (&returns, &proto.return_type)
+        {
+            let shown = self.show(&returns);
+            self.error("bad-type", given.span, format!("`{shown}` cannot be the result of a function"))
+                .help = Some("return a type that has values".into());
+        }
         let params = self.params(&proto.params);
         self.param_rules(owner, &proto.params, &params);
         SignatureDef { type_params, params, returns }
@@ -351,7 +360,7 @@ impl Checker {
             let params = c.params(&control.params);
             let ctor_params = c.params(&control.ctor_params);
             c.param_rules(Owner::Block, &control.params, &params);
-            c.param_rules(Owner::Constructor, &control.ctor_params, &ctor_params);
+            c.param_rules(Owner::ControlConstructor, &control.ctor_params, &ctor_params);
             let signature = SignatureDef { type_params, params, returns: Type::Void };
             let mut locals = Vec::new();
             c.scoped(|c| {

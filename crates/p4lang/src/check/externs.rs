@@ -12,6 +12,7 @@ impl Checker {
     /// Rules on the methods of an extern, as they are written.
     pub(super) fn extern_rules(&mut self, name: &Ident, methods: &[ast::Method]) {
         let mut seen: HashMap<(&Name, Vec<&Name>), Span> = HashMap::new();
+        let mut overloads: HashMap<&Name, (bool, Span)> = HashMap::new();
         for method in methods {
             let proto = &method.proto;
             let params = proto.params.iter().map(|p| &p.name.name).collect();
@@ -26,6 +27,18 @@ impl Checker {
             {
                 self.error("bad-method", returns.span, "a constructor has no return type").help =
                     Some("remove it, or give the method another name".into());
+            }
+            if method.is_abstract && proto.return_type.is_none() {
+                self.error("bad-method", proto.name.span, "a constructor cannot be abstract").help =
+                    Some("remove `abstract`".into());
+            }
+            if let Some(first) = overloads.insert(&proto.name.name, (method.is_abstract, proto.name.span))
+                && (method.is_abstract || first.0)
+            {
+                let message = format!("the abstract method `{}` has a second form", proto.name.name);
+                let diagnostic = self.error("bad-method", proto.name.span, message);
+                diagnostic.related.push((first.1, "the first one".into()));
+                diagnostic.help = Some("give one of them another name".into());
             }
             self.result_rule("method", proto);
             let own = proto.return_type.iter().chain(proto.params.iter().map(|p| &p.ty));

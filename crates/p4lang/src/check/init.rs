@@ -304,6 +304,11 @@ impl Checker {
         {
             return Expr { span, ..self.coerce(expr, &to) };
         }
+        if to == Type::Int && !self.compile_time(&expr) {
+            self.error("not-constant", span, "a number without a width is known at compile time").help =
+                Some("cast to a type with a width, as in `(bit<32>)`".into());
+            return Self::unknown(span);
+        }
         if matches!(to, Type::Param(_)) || matches!(expr.ty, Type::Param(_)) {
             return Expr { ty: to, kind: ExprKind::Cast(Box::new(expr)), span };
         }

@@ -28,6 +28,10 @@ impl Checker {
         if let Some(result) = self.size_method(&object.ty.clone(), name, args, span) {
             return result;
         }
+        if matches!(object.kind, ExprKind::Construct(_)) {
+            self.error("wrong-place", object.span, "no object can be constructed where it is used").help =
+                Some("make an instance, and call its method".into());
+        }
         let own = matches!(object.ty, Type::Extern(..) | Type::Parser(..) | Type::Control(..));
         if let Some(written) = type_args.first().filter(|_| !own) {
             self.error("type-arguments", written.span, format!("`{}` takes no type arguments", name.name))
@@ -78,8 +82,8 @@ impl Checker {
                     return Self::unknown(span);
                 };
                 let Some(value) = self.const_int(&arg.value) else { return Self::unknown(span) };
-                let Some(count) = value.to_u32() else {
-                    self.error("bad-call", arg.value.span, "the number of elements must not be negative");
+                let Some(count) = value.to_u32().filter(|count| *count > 0) else {
+                    self.error("bad-call", arg.value.span, "the number of elements must be positive");
                     return Self::unknown(span);
                 };
                 let callee = if &*name.name == "push_front" {
@@ -248,6 +252,11 @@ impl Checker {
     fn packet_rules(&mut self, object: &Expr, name: &Ident, args: &[Option<Expr>], types: &[Type]) {
         let Type::Extern(id, _) = object.ty else { return };
         let object_name = self.def(id).name.clone();
+        if &*object_name == "packet_in" && &*name.name != "length" && self.place != Place::Parser {
+            let message = format!("`{}` reads the packet, which only a parser can do", name.name);
+            self.error("wrong-place", name.span, message).help = Some("call it in a parser state".into());
+            return;
+        }
         let Some(ty) = types.first() else { return };
         let shown = self.show(ty);
         match (&*object_name, &*name.name) {

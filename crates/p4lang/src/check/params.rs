@@ -13,8 +13,8 @@ pub(super) enum Owner {
     Function,
     /// An extern function, method or constructor.
     Extern,
-    /// A parser's or control's constructor.
-    Constructor,
+    ParserConstructor,
+    ControlConstructor,
     Package,
 }
 
@@ -46,6 +46,16 @@ impl Checker {
                     "declare its type, without a body",
                 )
             }
+            Type::Parser(..) | Type::Control(..) | Type::Package(..) if owner == Owner::Extern => (
+                format!("an extern has no parameter of type `{shown}`"),
+                "externs call neither parsers nor controls: pass values and other extern objects",
+            ),
+            Type::Control(..) if owner == Owner::ParserConstructor => {
+                ("a parser has no controls as parameters".to_owned(), "it cannot apply them: remove it")
+            }
+            Type::Parser(..) if owner == Owner::ControlConstructor => {
+                ("a control has no parsers as parameters".to_owned(), "it cannot apply them: remove it")
+            }
             Type::Parser(..) | Type::Control(..) | Type::Package(..)
                 if matches!(owner, Owner::Block | Owner::Action | Owner::Function) =>
             {
@@ -54,13 +64,17 @@ impl Checker {
                     "make it a constructor parameter",
                 )
             }
-            Type::Package(..) if owner == Owner::Constructor => (
+            Type::Package(..) if matches!(owner, Owner::ParserConstructor | Owner::ControlConstructor) => (
                 "only a package has packages as parameters".to_owned(),
                 "pass the parsers and controls themselves",
             ),
             Type::Extern(..) if owner == Owner::Action => {
                 (format!("an action has no parameter of type `{shown}`"), "use the control's own object")
             }
+            Type::Extern(..) if owner == Owner::Function => (
+                format!("a function has no parameter of type `{shown}`"),
+                "call the object's methods where it is declared, and pass their results",
+            ),
             _ if self.lacks_arguments(ty) => {
                 (format!("the type `{shown}` lacks its type arguments"), "write them: `T<...>`")
             }
@@ -108,7 +122,7 @@ impl Checker {
     fn param_default(&mut self, owner: Owner, param: &ast::Param, id: DefId) {
         let optional = param.annotations.iter().find(|a| &*a.name.name == "optional");
         if let Some(annotation) = optional
-            && matches!(owner, Owner::Function | Owner::Constructor)
+            && matches!(owner, Owner::Function | Owner::ParserConstructor | Owner::ControlConstructor)
         {
             let help = Some("give the parameter a default value, or overload the function".to_owned());
             self.error("bad-param", annotation.span, "this parameter cannot be optional").help = help;

@@ -6,6 +6,7 @@ use num_traits::ToPrimitive;
 
 use super::keyset::{flat_keyset, flatten_key};
 use super::params::Owner;
+use super::scope::Entry;
 use super::{Checker, Place};
 use crate::ast::{self, DeclKind as D, Ident};
 use crate::hir::{DefId, DefKind, KeysetElem, ParserDef, SignatureDef, State, StateRef, Transition, Type};
@@ -22,7 +23,7 @@ impl Checker {
             let params = c.params(&parser.params);
             let ctor_params = c.params(&parser.ctor_params);
             c.param_rules(Owner::Block, &parser.params, &params);
-            c.param_rules(Owner::Constructor, &parser.ctor_params, &ctor_params);
+            c.param_rules(Owner::ParserConstructor, &parser.ctor_params, &ctor_params);
             let signature = SignatureDef { type_params, params, returns: Type::Void };
             c.scoped(|c| {
                 let mut locals = Vec::new();
@@ -55,18 +56,21 @@ impl Checker {
                     format!("the state `{}` is built in", state.name.name),
                 );
             }
-            if let Some(first) = names.get(&state.name.name) {
-                let span = parser.states[*first].name.span;
+            let local = match self.scopes.last().and_then(|s| s.names.get(&state.name.name)) {
+                Some(Entry::Defs(ids)) => ids.first().map(|id| self.def(*id).span),
+                _ => None,
+            };
+            let first = names.get(&state.name.name).map(|index| parser.states[*index].name.span).or(local);
+            if let Some(span) = first {
                 self.error(
                     "duplicate",
                     state.name.span,
-                    format!("state `{}` is declared twice", state.name.name),
+                    format!("`{}` is declared twice in this parser", state.name.name),
                 )
                 .related
                 .push((span, "first declared here".into()));
-            } else {
-                names.insert(state.name.name.clone(), index);
             }
+            names.entry(state.name.name.clone()).or_insert(index);
         }
         if !names.contains_key("start") {
             self.error(
@@ -101,12 +105,28 @@ impl Checker {
             self.error("bad-type", written.span, format!("a value set cannot hold a `{shown}`")).help =
                 Some("it holds numbers with a width, Booleans, enums, and structs and tuples of them".into());
         }
+        self.match_annotations(&ty);
         let size = self.const_int(size)?;
         let Some(size) = size.to_u64().filter(|s| *s > 0) else {
             self.error("bad-size", name.span, "the size of a value set must be positive");
             return None;
         };
         Some(self.named(name, decl, DefKind::ValueSet { ty, size }))
+    }
+
+    /// The fields of a value set's struct name match kinds that there are.
+    fn match_annotations(&mut self, ty: &Type) {
+        let Type::Struct(id, _) = ty else { return };
+        let DefKind::Struct(def) = &self.def(*id).kind else { return };
+        let named: Vec<_> = def.fields.iter().flat_map(|f| &f.annotations).filter_map(match_kind).collect();
+        for ident in named {
+            if !self.hir.match_kinds.contains(&ident.name) {
+                let message = format!("there is no match kind `{}`", ident.name);
+                let similar = self.similar(&ident.name, self.hir.match_kinds.iter());
+                self.error("unknown-name", ident.span, message).help =
+                    similar.map(|s| format!("did you mean `{s}`?"));
+            }
+        }
     }
 
     fn state(&mut self, state: &ast::State, names: &States) -> State {
@@ -206,5 +226,14 @@ impl Checker {
             }
         }
         Transition::Select { keys, cases: out, span }
+    }
+}
+
+/// What `@match(...)` names.
+fn match_kind(annotation: &ast::Annotation) -> Option<Ident> {
+    let ast::AnnotationBody::Free { exprs: Some(exprs), .. } = &annotation.body else { return None };
+    match exprs.first().map(|e| &e.kind) {
+        Some(ast::ExprKind::Name(path)) if &*annotation.name.name == "match" => Some(path.ident.clone()),
+        _ => None,
     }
 }

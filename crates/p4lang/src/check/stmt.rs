@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use num_bigint::BigInt;
 
+use super::table_rules::applied_table;
 use super::{Checker, Place, consts};
 use crate::ast::{self, StmtKind as S};
 use crate::diag::Diagnostic;
@@ -444,6 +445,13 @@ impl Checker {
             }
         }
         let init = init.map(|e| self.expr_as(e, &ty));
+        if self.place == Place::Control
+            && self.returns.is_none()
+            && let Some(span) = init.as_ref().and_then(applied_table)
+        {
+            self.error("wrong-place", span, "a table may be applied only in a control's `apply` block")
+                .help = Some("assign to the variable there".into());
+        }
         let id = self.define(name.name.clone(), name.span, &decl.annotations, DefKind::Variable { ty, init });
         self.declare(name, id);
         Some(id)

@@ -47,7 +47,10 @@ impl Checker {
         }
         for property in &table.properties {
             match &property.kind {
-                PropertyKind::Key(keys) => def.keys = keys.iter().filter_map(|k| self.table_key(k)).collect(),
+                PropertyKind::Key(keys) => {
+                    def.keys = keys.iter().filter_map(|k| self.table_key(k)).collect();
+                    self.key_names_rule(&def.keys);
+                }
                 PropertyKind::Actions(actions) => {
                     for action in actions {
                         if self.stop(action.span, 1) {
@@ -233,15 +236,12 @@ impl Checker {
     fn table_action(&mut self, written: &ast::ActionRef, known: &[TableAction]) -> Option<TableAction> {
         let action = self.find_action(&written.path)?;
         self.budget.work(known.len());
-        if let Some(first) = known.iter().find(|a| a.action == action) {
+        let named = self.def(action).name.clone();
+        if let Some(first) = known.iter().find(|a| self.def(a.action).name == named) {
             let span = first.span;
-            self.error(
-                "duplicate",
-                written.span,
-                format!("action `{}` is listed twice", written.path.ident.name),
-            )
-            .related
-            .push((span, "first here".into()));
+            self.error("duplicate", written.span, format!("an action `{named}` is listed twice"))
+                .related
+                .push((span, "first here".into()));
             return None;
         }
         let params = self.action_params(action);

@@ -1,9 +1,12 @@
 //! Rules on tables as a whole: the order of properties, bound arguments, priorities, keys and their names
 //! (P4_16 section 14.2).
 
-use super::{Checker, walk};
+use std::collections::HashMap;
+
+use super::{Checker, name_annotation, walk};
 use crate::ast::{self, PropertyKind};
-use crate::hir::{Callee, DefKind, Expr, ExprKind, Keyset, KeysetElem, TableAction, TableDef};
+use crate::hir::{Callee, DefKind, Expr, ExprKind, Keyset, KeysetElem, TableAction, TableDef, TableKey};
+use crate::source::Span;
 
 fn name_of(property: &ast::Property) -> &str {
     match &property.kind {
@@ -76,6 +79,20 @@ impl Checker {
             Some("add one: `@name(\"...\")` after the match kind".into());
     }
 
+    /// No two keys have the same `@name` (section 18.3).
+    pub(super) fn key_names_rule(&mut self, keys: &[TableKey]) {
+        let mut seen = HashMap::new();
+        for key in keys {
+            let Some(name) = name_annotation(&key.annotations) else { continue };
+            let message = format!("a second key is called `{name}` in the control plane");
+            if let Some(first) = seen.insert(name, key.span) {
+                let diagnostic = self.error("duplicate", key.span, message);
+                diagnostic.related.push((first, "the first one".into()));
+                diagnostic.help = Some("give one of them another `@name`".into());
+            }
+        }
+    }
+
     /// Arguments that the action list binds are the same wherever the action is named (section 14.2.1.2).
     pub(super) fn bound_arguments_rule(&mut self, listed: &TableAction, given: &[Option<Expr>]) {
         for (bound, given) in listed.bound.iter().zip(given) {
@@ -142,7 +159,7 @@ impl Checker {
             };
             elems.iter().map(text).collect()
         };
-        let mut seen = std::collections::HashMap::new();
+        let mut seen = HashMap::new();
         for entry in &def.entries {
             let Some(values) = values(&entry.keyset.elems) else { continue };
             if let Some(first) = seen.insert(values, entry.span) {
@@ -155,15 +172,20 @@ impl Checker {
 
     /// No table may be applied in an action's argument.
     pub(super) fn no_table_in_arguments(&mut self, args: &[Option<Expr>]) {
-        let applies = |e: &Expr| {
-            matches!(&e.kind, ExprKind::TableHit { .. })
-                || matches!(&e.kind, ExprKind::Call(call) if matches!(call.callee, Callee::Table(_)))
-        };
-        if let Some(span) = args.iter().flatten().find_map(|e| walk::find(e, &applies)).map(|e| e.span) {
+        if let Some(span) = args.iter().flatten().find_map(applied_table) {
             self.error("wrong-place", span, "a table cannot be applied in an action's argument").help =
                 Some("apply it before, and keep the result in a variable".into());
         }
     }
+}
+
+/// Where an expression applies a table.
+pub(super) fn applied_table(e: &Expr) -> Option<Span> {
+    let applies = |e: &Expr| {
+        matches!(&e.kind, ExprKind::TableHit { .. })
+            || matches!(&e.kind, ExprKind::Call(call) if matches!(call.callee, Callee::Table(_)))
+    };
+    walk::find(e, &applies).map(|e| e.span)
 }
 
 /// Whether a control-plane name follows from the expression: a path of fields, indices, slices, masks, and

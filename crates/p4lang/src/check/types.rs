@@ -237,6 +237,7 @@ impl Checker {
     /// A compile-time integer; reports what is none.
     pub(super) fn const_int(&mut self, expr: &ast::Expr) -> Option<BigInt> {
         let checked = self.expr(expr, None);
+        let checked = self.numeric(checked);
         if checked.ty == Type::Unknown {
             return None;
         }

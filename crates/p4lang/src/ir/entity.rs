@@ -11,7 +11,7 @@ use crate::source::Span;
 pub enum Annotation {
     /// As written: `@brief("...")`.
     Free(String),
-    /// `@name[...]` (P4_16 section 20.1).
+    /// `@name[...]` (P4_16 section 20.2).
     Structured { name: String, body: StructuredBody },
 }
 

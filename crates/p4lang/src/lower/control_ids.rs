@@ -26,6 +26,7 @@ impl Lowerer<'_> {
         all.extend(program.registers.iter().map(|r| (Kind::Register, "register", &r.info)));
         all.extend(program.counters.iter().map(|c| (Kind::Counter, "counter", &c.info)));
         all.extend(program.meters.iter().map(|m| (Kind::Meter, "meter", &m.info)));
+        all.extend(program.value_sets.iter().map(|v| (Kind::ValueSet, "value set", &v.info)));
         all
     }
 
@@ -84,7 +85,6 @@ impl Lowerer<'_> {
         let mut all = self.objects();
         all.extend(program.actions.iter().map(|a| (Kind::Action, "action", &a.info)));
         all.extend(program.profiles.iter().map(|p| (Kind::ActionProfile, "action profile", &p.info)));
-        all.extend(program.value_sets.iter().map(|v| (Kind::ValueSet, "value set", &v.info)));
         all.extend(
             program.controller_headers.iter().map(|h| (Kind::ControllerHeader, "controller header", &h.info)),
         );
