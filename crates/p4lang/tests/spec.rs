@@ -4,7 +4,12 @@
 //! ends in `//~ CODE` is where the first error must be, and what its code must be; a case without one must be accepted.
 //! `SECTION` followed by `(bare)` leaves out core.p4 and v1model.p4, which the others include; `(main)` puts the program
 //! into a v1model program: it declares `control I(inout H h, inout M m, inout standard_metadata_t sm)`.
+//!
+//! `spec/sections.tsv` lists the sections of P4_16 1.2.5 (chapters, sections, appendices) with the numbers of their cases
+//! that are refused and accepted, or why no program can break them. `later` are features of later versions.
 
+use std::collections::HashMap;
+use std::fmt::Write;
 use std::path::Path;
 
 use p4lang::diag::Severity;
@@ -30,6 +35,7 @@ struct Case {
 fn cases() -> Vec<Case> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/spec");
     let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+    paths.retain(|p| p.extension().is_some_and(|e| e == "txt"));
     paths.sort();
     let mut out: Vec<Case> = Vec::new();
     for path in paths {
@@ -48,6 +54,59 @@ fn cases() -> Vec<Case> {
         }
     }
     out
+}
+
+/// The index with the numbers of cases as they are; and what is wrong with it.
+fn indexed(index: &str, cases: &[Case]) -> (String, Vec<String>) {
+    let mut counts: HashMap<&str, (usize, usize)> = HashMap::new();
+    for case in cases {
+        let section = case.title.split(' ').next().unwrap();
+        let (refused, accepted) = counts.entry(section).or_default();
+        *if case.program.contains("//~ ") { refused } else { accepted } += 1;
+    }
+    let mut lines = index.lines();
+    let mut out = lines.next().unwrap().to_owned();
+    let mut wrong = Vec::new();
+    for line in lines {
+        let [section, _, _, title, note] = line.split('\t').collect::<Vec<_>>()[..] else {
+            wrong.push(format!("not five columns: {line}"));
+            continue;
+        };
+        let (refused, accepted) = counts.remove(section).unwrap_or_default();
+        if refused == 0 && note.is_empty() {
+            wrong.push(format!("{section} {title}: no case that is refused, and no reason"));
+        }
+        write!(out, "\n{section}\t{refused}\t{accepted}\t{title}\t{note}").unwrap();
+    }
+    wrong.extend(counts.keys().map(|section| format!("{section}: cases of a section that there is not")));
+    (out + "\n", wrong)
+}
+
+#[test]
+fn each_section_has_a_case_or_a_reason() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/spec/sections.tsv");
+    let index = std::fs::read_to_string(path).unwrap();
+    let (counted, wrong) = indexed(&index, &cases());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let moved: Vec<_> = counted.lines().zip(index.lines()).filter(|(a, b)| a != b).map(|(a, _)| a).collect();
+    assert!(moved.is_empty(), "write these lines into sections.tsv:\n{}", moved.join("\n"));
+}
+
+#[test]
+fn an_index_with_a_gap_is_found() {
+    let case = |title: &str, program: &str| Case {
+        file: String::new(),
+        title: title.to_owned(),
+        program: program.to_owned(),
+    };
+    let cases = [case("1.1 a", "x //~ syntax\n"), case("1.1 b", "x\n"), case("1.4 c", "x //~ syntax\n")];
+    let index = "head\n1\t0\t0\tOne\tin its sections\n1.1\t0\t0\tA\t\n1.2\t1\t0\tB\t\n";
+    let (counted, wrong) = indexed(index, &cases);
+    assert_eq!(counted, "head\n1\t0\t0\tOne\tin its sections\n1.1\t1\t1\tA\t\n1.2\t0\t0\tB\t\n");
+    assert_eq!(
+        wrong,
+        ["1.2 B: no case that is refused, and no reason", "1.4: cases of a section that there is not"]
+    );
 }
 
 /// The program compiled, and the number of lines put before it.
