@@ -142,6 +142,42 @@ def test_rust_names_that_are_given_exist(page: str) -> None:
     assert unknown == []
 
 
+DIFFERENCES = "crates/commands/tests/p4/v1model/differences"
+
+
+def untested(text: str) -> list[str]:
+    """The differences that a page lists without the name of a test, or with one that does not exist."""
+    found = []
+    for item in re.findall(r"^- (.*?)(?=^- |\Z|\n\n)", text, flags=re.DOTALL | re.MULTILINE):
+        names = re.findall(r"\(`([\w./]+\.(?:stf|py|rs)(?:::\w+)?)`\)", item)
+        missing = [name for name in names if not is_test(name)]
+        found += [f"{' '.join(item.split())[:60]}: {missing or 'no test'}"] if missing or not names else []
+    return found
+
+
+def is_test(name: str) -> bool:
+    path, _, function = name.partition("::")
+    file = ROOT / path if "/" in path else ROOT / DIFFERENCES / path
+    return file.is_file() and (
+        not function or re.search(rf"\b(def|fn) {function}\(", file.read_text()) is not None
+    )
+
+
+def test_each_difference_from_the_reference_switch_names_its_test() -> None:
+    text = (ROOT / "docs/p4.md").read_text().split("Differences from it")[1].split("\n\n", 1)[1]
+    assert text.count("\n- ") >= 7
+    assert untested(text) == []
+
+
+def test_a_difference_without_a_test_is_found() -> None:
+    listed = "- one (`part_bytes.stf`);\n- two;\n- three (`no_such.stf`);\n- four (`tests/test_pages.py::no_such`).\n"
+    assert [found.split(":")[0] for found in untested(listed)] == [
+        "two;",
+        "three (`no_such.stf`);",
+        "four (`tests/test_pages.py",
+    ]
+
+
 def test_a_missing_file_is_found() -> None:
     assert not exists("network/no_such_file.rs")
     assert exists("dataplane/path.rs")
