@@ -1,0 +1,10 @@
+#include <core.p4>
+#include <v1model.p4>
+header h_t { bit<8> a; bit<8> b; bit<16> c; bit<32> d; } 
+struct H { h_t h; } struct M { bit<8> x; bit<16> n; }
+parser P(packet_in b, out H h, inout M m, inout standard_metadata_t sm) {  state start { b.extract(h.h); transition accept; } }
+control V(inout H h, inout M m) { apply {} }
+control I(inout H h, inout M m, inout standard_metadata_t sm) { action drop_it() { mark_to_drop(sm); } @name("tbl") @my(1, "x", {[}) @kv[a=1, b="z", c=true] @lst[1, "two", false] @empty[] table t { key = { h.h.a : exact @name("key_a") @id(3); } actions = { @defaultonly NoAction; @tableonly drop_it; } const default_action = NoAction(); size = 16; } apply { @atomic { t.apply(); } @likely { sm.egress_spec = 1; } } }
+control E(inout H h, inout M m, inout standard_metadata_t sm) { apply {} }
+control D(packet_out b, in H h) { apply { b.emit(h); } }
+V1Switch(P(), V(), I(), E(), V(), D()) main;
