@@ -15,9 +15,10 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("name", NETWORKS)
-def test_nothing_has_moved(name: str) -> None:
-    found = digest_network(name)
+def test_nothing_has_moved(name: str, threads: int) -> None:
+    found = digest_network(name, threads=threads)
     recorded = json.loads(RECORDED.read_text())
     assert compare(found, recorded, lambda key: key.startswith(f"network {name},")) == []
 
