@@ -177,6 +177,11 @@ pub fn check_member(program: &Program, set: usize, member: &[EntryMatch]) -> Res
     Ok(())
 }
 
+/// The number from which on parts are asked for, and how many.
+pub fn some(start: Option<u32>, count: Option<u32>) -> (u32, usize) {
+    (start.unwrap_or(0), count.map_or(usize::MAX, |count| count as usize))
+}
+
 /// The cells from `from` on that are asked for; `None`: all of them.
 ///
 /// # Errors

@@ -235,9 +235,12 @@ impl Replication {
             .collect()
     }
 
-    /// Every group with its nodes: handle, replication id, ports.
-    pub fn groups(&self) -> impl Iterator<Item = (u32, impl Iterator<Item = (u32, u32, &[u32])>)> {
-        self.groups.iter().map(|(group, nodes)| {
+    /// Groups from a number on, with their nodes: handle, replication id, ports.
+    pub fn groups(
+        &self,
+        first: u32,
+    ) -> impl Iterator<Item = (u32, impl Iterator<Item = (u32, u32, &[u32])>)> {
+        self.groups.range(first..).map(|(group, nodes)| {
             let known = nodes.iter().filter_map(|handle| {
                 let node = self.nodes.get(*handle as usize)?.as_ref()?;
                 Some((*handle, node.rid, node.ports.as_slice()))
@@ -262,9 +265,9 @@ impl Replication {
         self.sessions.get(&id)
     }
 
-    /// Every session.
-    pub fn sessions(&self) -> impl Iterator<Item = (u32, &Session)> {
-        self.sessions.iter().map(|(id, session)| (*id, session))
+    /// Sessions from a number on.
+    pub fn sessions(&self, first: u32) -> impl Iterator<Item = (u32, &Session)> {
+        self.sessions.range(first..).map(|(id, session)| (*id, session))
     }
 
     /// The copies that a session makes: its group's first, as in the reference switch.

@@ -190,8 +190,11 @@ fn seen(pipeline: &Pipeline) -> String {
         .map(|t| (t.len(), t.iter().collect::<Vec<_>>(), t.default_target(), &t.default_note))
         .collect();
     let arrays = (&state.registers, &state.counters, &state.meters);
-    let profiles: Vec<_> =
-        state.profiles.iter().map(|profile| (profile.members(), profile.groups())).collect();
+    let profiles: Vec<_> = state
+        .profiles
+        .iter()
+        .map(|p| (p.members(0).collect::<Vec<_>>(), p.groups(0).collect::<Vec<_>>()))
+        .collect();
     let others = (profiles, &state.value_sets, &state.digests, state.digests_lost, &state.hashes);
     format!("{tables:?} {arrays:?} {others:?} {:?}", pipeline.replication)
 }
@@ -292,7 +295,7 @@ fn a_batch_among_many_groups_keeps_its_changes_only() {
     let batch = [group(1), mirror(1), Op::from(ProfileOp::AddGroup { profile: "chosen".into() }), group(1)];
     let mut taken = Vec::new();
     for count in [100, 50_000] {
-        for number in pipeline.replication.sessions().count() as u32..count {
+        for number in pipeline.replication.sessions(0).count() as u32..count {
             pipeline.act(Time::ZERO, &group(number + 10)).unwrap();
             pipeline.act(Time::ZERO, &mirror(number + 10)).unwrap();
         }
@@ -308,7 +311,7 @@ fn a_batch_among_many_groups_keeps_its_changes_only() {
     }
     eprintln!("{taken:?}");
     assert!(!pipeline.replication.has_group(1) && pipeline.replication.session(1).is_none());
-    assert_eq!(pipeline.replication.groups().count(), 50_000);
+    assert_eq!(pipeline.replication.groups(0).count(), 50_000);
 }
 
 #[test]

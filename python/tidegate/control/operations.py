@@ -195,11 +195,15 @@ class MemberDelete(Operation):
 
 @dataclass(slots=True)
 class MembersRead(Operation):
-    """Read all members."""
+    """Read members."""
 
     op: ClassVar[str] = "members_read"
     profile: str
     """The action profile."""
+    start: int | None = None
+    """The number from which on; `None`: from the first."""
+    count: int | None = None
+    """How many, in the order of their numbers; `None`: all from there on."""
 
 
 @dataclass(slots=True)
@@ -267,11 +271,15 @@ class GroupDelete(Operation):
 
 @dataclass(slots=True)
 class GroupsRead(Operation):
-    """Read all groups."""
+    """Read groups."""
 
     op: ClassVar[str] = "groups_read"
     profile: str
     """The action selector."""
+    start: int | None = None
+    """The number from which on; `None`: from the first."""
+    count: int | None = None
+    """How many, in the order of their numbers; `None`: all from there on."""
 
 
 @dataclass(slots=True)
@@ -490,9 +498,13 @@ class NodeLeave(Operation):
 
 @dataclass(slots=True)
 class MulticastRead(Operation):
-    """Read all multicast groups."""
+    """Read multicast groups."""
 
     op: ClassVar[str] = "multicast_read"
+    start: int | None = None
+    """The number from which on; `None`: from the first."""
+    count: int | None = None
+    """How many, in the order of their numbers; `None`: all from there on."""
 
 
 @dataclass(slots=True)
@@ -521,9 +533,13 @@ class MirrorDelete(Operation):
 
 @dataclass(slots=True)
 class MirrorRead(Operation):
-    """Read all mirror sessions."""
+    """Read mirror sessions."""
 
     op: ClassVar[str] = "mirror_read"
+    start: int | None = None
+    """The number from which on; `None`: from the first."""
+    count: int | None = None
+    """How many, in the order of their numbers; `None`: all from there on."""
 
 
 @dataclass(slots=True)
@@ -698,9 +714,9 @@ class Methods:
         """Remove a member that nothing uses."""
         self.act(MemberDelete(profile, member))
 
-    def members_read(self, profile: str) -> Any:
-        """Read all members."""
-        return self.act(MembersRead(profile))
+    def members_read(self, profile: str, start: int | None = None, count: int | None = None) -> Any:
+        """Read members."""
+        return self.act(MembersRead(profile, start, count))
 
     def group_set(self, profile: str, group: int, shares: Sequence[Share], max_size: int, put: Put) -> None:
         """Make a group, or replace its members."""
@@ -718,9 +734,9 @@ class Methods:
         """Remove a group that nothing uses."""
         self.act(GroupDelete(profile, group))
 
-    def groups_read(self, profile: str) -> Any:
-        """Read all groups."""
-        return self.act(GroupsRead(profile))
+    def groups_read(self, profile: str, start: int | None = None, count: int | None = None) -> Any:
+        """Read groups."""
+        return self.act(GroupsRead(profile, start, count))
 
     def register_set(self, register: str, at: int | tuple[int, int] | None, value: Bits) -> None:
         """Set one cell of a register, several, or all, to one value."""
@@ -771,17 +787,17 @@ class Methods:
         """Take a node out of a multicast group."""
         self.act(NodeLeave(group, node))
 
-    def multicast_read(self) -> Any:
-        """Read all multicast groups."""
-        return self.act(MulticastRead())
+    def multicast_read(self, start: int | None = None, count: int | None = None) -> Any:
+        """Read multicast groups."""
+        return self.act(MulticastRead(start, count))
 
     def mirror_delete(self, session: int, put: Put) -> None:
         """Remove a mirror session."""
         self.act(MirrorDelete(session, put))
 
-    def mirror_read(self) -> Any:
-        """Read all mirror sessions."""
-        return self.act(MirrorRead())
+    def mirror_read(self, start: int | None = None, count: int | None = None) -> Any:
+        """Read mirror sessions."""
+        return self.act(MirrorRead(start, count))
 
     def digests_lost(self) -> int:
         """Count the digests that were dropped because too many waited."""

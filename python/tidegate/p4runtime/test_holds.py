@@ -54,9 +54,15 @@ class Holds:
     core: Any
     packets: list[Hold] = field(default_factory=list)
     control: list[Hold] = field(default_factory=list)
+    asked: list[Any] = field(default_factory=list)
+    """What is read."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.core, name)
+
+    def act(self, operation: Any) -> Any:
+        self.asked.append(operation)
+        return self.core.act(operation)
 
     def act_each(self, operations: Sequence[Any]) -> list[Any]:
         self.packets.append(Hold())
@@ -163,3 +169,51 @@ def test_members_of_a_value_set_count_as_cells() -> None:
         beyond = value_set(made, *[key.to_bytes(2) for key in range(CELLS + 1)])
         assert refused(made, "MODIFY", beyond) == "RESOURCE_EXHAUSTED"
         assert len(holds.packets) == 10, "nothing of it came to the switch"
+
+
+@pytest.fixture
+def roomy() -> Iterator[Bench]:
+    """With room for many members."""
+    text = TEXT.replace("action_profile(32w8) hops", "action_profile(32w4096) hops")
+    with Bench(programs.Program.from_text(text)) as made:
+        yield made
+
+
+READS = [
+    ("action_profile_member", "member_id", op.MembersRead, 1024, 3001),
+    ("action_profile_group", "group_id", op.GroupsRead, 16, 40),
+    ("multicast_group_entry", "multicast_group_id", op.MulticastRead, 16, 40),
+    ("clone_session_entry", "session_id", op.MirrorRead, 16, 40),
+]
+
+
+@pytest.mark.parametrize(("kind", "key", "read", "most", "there"), READS)
+def test_numbered_parts_are_read_some_at_a_time_or_one_alone(
+    roomy: Bench, kind: str, key: str, read: Any, most: int, there: int
+) -> None:
+    bench, pipeline = roomy, roomy.pipeline
+    for number in range(1, 3001):
+        pipeline.act(op.MemberAdd("hops", ("mark", [1]), number))
+    pipeline.act(op.MemberAdd("choices", ("drop", []), 1))
+    for number in range(1, 41):
+        pipeline.act(op.GroupSet("choices", number, [(1, 1, b"")], 8, "new"))
+        pipeline.multicast_set(number, [1, (2, number)])
+        pipeline.mirror_set(number, 3)
+
+    def entity(**asked: int) -> Any:
+        if kind.startswith("action_profile"):
+            return p4.Entity(**{kind: asked})
+        return p4.Entity(packet_replication_engine_entry={kind: asked})
+
+    with watched(bench) as holds:
+        found = bench.primary.read(entity())
+        assert len({one.SerializeToString() for one in found}) == len(found) == there
+        assert all(isinstance(asked, read) and asked.count == most for asked in holds.asked)
+        holds.asked.clear()
+        owner = {"action_profile_id": bench.ids("choices")} if kind.startswith("action_profile") else {}
+        number = 1 if kind == "action_profile_member" else 7
+        (one,) = bench.primary.read(entity(**owner, **{key: number}))
+        assert one in found
+        assert [(asked.start, asked.count) for asked in holds.asked] == [(number, 1)]
+        with pytest.raises(Refused, match="4000"):
+            bench.primary.read(entity(**owner, **{key: 4000}))

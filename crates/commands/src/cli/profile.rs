@@ -84,7 +84,7 @@ impl Session<'_> {
         let profile = Name::from(args[0]).profile(&program).map_err(|e| e.to_string())?;
         let table = check::profile_table(&program, profile).map_err(|e| e.to_string())?;
         let mut lines = vec![format!("action profile {}", program.profiles[profile].info.name)];
-        match self.act(ProfileOp::ReadMembers { profile: args[0].into() })? {
+        match self.act(ProfileOp::ReadMembers { profile: args[0].into(), start: None, count: None })? {
             control::Answer::Members(members) => {
                 let line = |(member, call)| format!("member {member}: {}", call_text(&program, table, &call));
                 lines.extend(members.into_iter().map(line));

@@ -53,7 +53,7 @@ impl Session<'_> {
     fn mirroring_get(&mut self, args: &[&str]) -> Answer {
         count(args, 1, 1, "mirroring_get SESSION")?;
         let id = small("session", args[0])?;
-        let sessions = match self.act(CopiesOp::ReadMirrors {})? {
+        let sessions = match self.act(CopiesOp::ReadMirrors { start: Some(id), count: Some(1) })? {
             control::Answer::Mirrors(sessions) => sessions,
             other => return Err(unexpected(&other)),
         };
@@ -72,7 +72,7 @@ impl Session<'_> {
 
     fn dump(&mut self, args: &[&str]) -> Answer {
         count(args, 0, 0, "mc_dump")?;
-        let groups = match self.act(CopiesOp::ReadGroups {})? {
+        let groups = match self.act(CopiesOp::ReadGroups { start: None, count: None })? {
             control::Answer::Multicast(groups) => groups,
             other => return Err(unexpected(&other)),
         };

@@ -57,8 +57,12 @@ family! {
             /// The node.
             node: u32,
         }
-        /// Read all multicast groups.
+        /// Read multicast groups.
         ReadGroups "multicast_read" -> Multicast {
+            /// The number from which on; `None`: from the first.
+            start: Option<u32>,
+            /// How many, in the order of their numbers; `None`: all from there on.
+            count: Option<u32>,
         }
         /// Set where the copies of a mirror session go.
         SetMirror "mirror_set" -> Done {
@@ -76,8 +80,12 @@ family! {
             /// `known`: there must be one.
             put: Put,
         }
-        /// Read all mirror sessions.
+        /// Read mirror sessions.
         ReadMirrors "mirror_read" -> Mirrors {
+            /// The number from which on; `None`: from the first.
+            start: Option<u32>,
+            /// How many, in the order of their numbers; `None`: all from there on.
+            count: Option<u32>,
         }
     }
 }

@@ -31,10 +31,14 @@ family! {
             /// Its number.
             member: u32,
         }
-        /// Read all members.
+        /// Read members.
         ReadMembers "members_read" -> Members {
             /// The action profile.
             profile: Name,
+            /// The number from which on; `None`: from the first.
+            start: Option<u32>,
+            /// How many, in the order of their numbers; `None`: all from there on.
+            count: Option<u32>,
         }
         /// Add an empty group; the answer is its number.
         AddGroup "group_add" -> Handle {
@@ -79,10 +83,14 @@ family! {
             /// Its number.
             group: u32,
         }
-        /// Read all groups.
+        /// Read groups.
         ReadGroups "groups_read" -> Groups {
             /// The action selector.
             profile: Name,
+            /// The number from which on; `None`: from the first.
+            start: Option<u32>,
+            /// How many, in the order of their numbers; `None`: all from there on.
+            count: Option<u32>,
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Members and groups have numbers: those that are asked for, or the next that is free.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::BuildHasherDefault;
 
 use super::target::{Target, weighted};
@@ -10,7 +10,51 @@ use super::words::WordHasher;
 
 pub use super::target::{ActionSet, Choice};
 
-type Map<T> = HashMap<u32, T, BuildHasherDefault<WordHasher>>;
+/// Parts by number, found fast and read in order.
+#[derive(Debug, Clone)]
+struct Map<T> {
+    parts: HashMap<u32, T, BuildHasherDefault<WordHasher>>,
+    numbers: BTreeSet<u32>,
+}
+
+impl<T> Default for Map<T> {
+    fn default() -> Map<T> {
+        Map { parts: HashMap::default(), numbers: BTreeSet::new() }
+    }
+}
+
+impl<T> Map<T> {
+    fn get(&self, number: &u32) -> Option<&T> {
+        self.parts.get(number)
+    }
+
+    fn contains_key(&self, number: &u32) -> bool {
+        self.parts.contains_key(number)
+    }
+
+    fn insert(&mut self, number: u32, part: T) -> Option<T> {
+        self.numbers.insert(number);
+        self.parts.insert(number, part)
+    }
+
+    fn remove(&mut self, number: &u32) -> Option<T> {
+        self.numbers.remove(number);
+        self.parts.remove(number)
+    }
+
+    fn len(&self) -> usize {
+        self.parts.len()
+    }
+
+    fn values(&self) -> impl Iterator<Item = &T> {
+        self.parts.values()
+    }
+
+    /// In the order of their numbers, from one on.
+    fn from(&self, first: u32) -> impl Iterator<Item = (u32, &T)> {
+        self.numbers.range(first..).filter_map(|number| Some((*number, self.parts.get(number)?)))
+    }
+}
 
 /// Picks that a group's weights may come to.
 pub const MAX_WEIGHT: u32 = 65_536;
@@ -83,12 +127,9 @@ impl Profile {
         self.members.remove(&member).map(|_| ()).ok_or("there is no such member")
     }
 
-    /// Members by number.
-    pub fn members(&self) -> Vec<(u32, u32, &[u64])> {
-        let mut all: Vec<_> =
-            self.members.iter().map(|(id, (action, args))| (*id, *action, &**args)).collect();
-        all.sort_unstable_by_key(|(id, ..)| *id);
-        all
+    /// Members in the order of their numbers, from one on.
+    pub fn members(&self, first: u32) -> impl Iterator<Item = (u32, u32, &[u64])> {
+        self.members.from(first).map(|(number, (action, args))| (number, *action, &**args))
     }
 
     pub fn add_group(&mut self) -> u32 {
@@ -107,11 +148,9 @@ impl Profile {
         self.groups.get(&group)
     }
 
-    /// Groups by number.
-    pub fn groups(&self) -> Vec<(u32, &Group)> {
-        let mut all: Vec<_> = self.groups.iter().map(|(id, group)| (*id, group)).collect();
-        all.sort_unstable_by_key(|(id, _)| *id);
-        all
+    /// Groups in the order of their numbers, from one on.
+    pub fn groups(&self, first: u32) -> impl Iterator<Item = (u32, &Group)> {
+        self.groups.from(first)
     }
 
     pub fn remove_group(&mut self, group: u32) -> bool {
@@ -159,7 +198,7 @@ impl Profile {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.members.is_empty()
+        self.members.len() == 0
     }
 
     /// The action that a target comes to; `hash` picks from a group. `None`: the group is empty or the member gone.

@@ -1,6 +1,6 @@
 //! Multicast groups with their nodes, and mirror sessions.
 
-use control::{CopiesOp, MirrorState, Node, Put, Result};
+use control::{CopiesOp, MirrorState, Node, Put, Result, check};
 
 use super::{Answer, Kind, refuse_as};
 use crate::pipeline::Pipeline;
@@ -55,8 +55,9 @@ impl Pipeline {
                     return refuse_as(Kind::NotFound, why);
                 }
             }
-            CopiesOp::ReadGroups {} => {
-                let groups = replication.groups().map(|(group, nodes)| {
+            CopiesOp::ReadGroups { start, count } => {
+                let (start, count) = check::some(*start, *count);
+                let groups = replication.groups(start).take(count).map(|(group, nodes)| {
                     let node =
                         |(node, rid, ports): (u32, u32, &[u32])| Node { node, rid, ports: ports.to_vec() };
                     (group, nodes.map(node).collect())
@@ -71,8 +72,9 @@ impl Pipeline {
                 demand_gone(SESSION, *session, *put, replication.session(*session).is_some())?;
                 replication.remove_session(*session);
             }
-            CopiesOp::ReadMirrors {} => {
-                let sessions = replication.sessions().map(|(session, to)| {
+            CopiesOp::ReadMirrors { start, count } => {
+                let (start, count) = check::some(*start, *count);
+                let sessions = replication.sessions(start).take(count).map(|(session, to)| {
                     let copies = replication.mirror(session).iter().map(|m| (m.port, m.rid)).collect();
                     MirrorState { session, to: to.clone(), copies }
                 });

@@ -27,10 +27,11 @@ impl Pipeline {
             ProfileOp::DeleteMember { profile, member } => {
                 self.member_delete(profile.profile(&program)?, *member)?;
             }
-            ProfileOp::ReadMembers { profile } => {
+            ProfileOp::ReadMembers { profile, start, count } => {
                 let profile = profile.profile(&program)?;
                 let table = check::profile_table(&program, profile)?;
-                let members = self.state.profiles[profile].members().into_iter();
+                let (start, count) = check::some(*start, *count);
+                let members = self.state.profiles[profile].members(start).take(count);
                 let call = |(number, action, words): (u32, u32, &[u64])| {
                     (number, super::table::call(&program, table, action, words))
                 };
@@ -51,8 +52,9 @@ impl Pipeline {
             ProfileOp::DeleteGroup { profile, group } => {
                 self.group_delete(profile.profile(&program)?, *group)?;
             }
-            ProfileOp::ReadGroups { profile } => {
-                let groups = self.state.profiles[profile.profile(&program)?].groups().into_iter();
+            ProfileOp::ReadGroups { profile, start, count } => {
+                let (start, count) = check::some(*start, *count);
+                let groups = self.state.profiles[profile.profile(&program)?].groups(start).take(count);
                 let group = |(group, found): (u32, &Group)| control::Group {
                     group,
                     shares: found.shares().to_vec(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,25 @@ class Part:
     """`p4.Entity` of each."""
     size: int = 0
     """Bytes of it, if they are many."""
+
+
+MEMBERS, GROUPS = 1024, 16
+"""Members of an action profile, and groups or sessions, that are read from the engine at a time: packets wait meanwhile."""
+
+
+def pages(ask: Callable[[int, int], Sequence[Any]], size: int) -> Iterator[Sequence[Any]]:
+    """Rows that begin with their number, some at a time: `ask` gives those from a number on, in order, as many as it is told."""
+    start, rows = 0, ask(0, size)
+    while rows:
+        yield rows
+        start = rows[-1][0] + 1
+        rows = ask(start, size) if len(rows) == size and start < 1 << 32 else ()
+
+
+def some(rows: Sequence[Any], start: int | None, count: int | None) -> Sequence[Any]:
+    """Of rows that begin with their number those from one on, in order, as many as are asked for."""
+    found = sorted((row for row in rows if row[0] >= (start or 0)), key=lambda row: row[0])
+    return found[:count]
 
 
 def nothing() -> None:

@@ -11,7 +11,20 @@ from tidegate.control.objects import Call, Put, Share
 from tidegate.p4runtime.errors import Code, P4Error, invalid
 from tidegate.p4runtime.messages import p4
 from tidegate.p4runtime.schema import Profile, Schema, Table, known, named
-from tidegate.p4runtime.translate.base import DELETE, INSERT, MODIFY, Act, Look, Part, Translation, Updates
+from tidegate.p4runtime.translate.base import (
+    DELETE,
+    GROUPS,
+    INSERT,
+    MEMBERS,
+    MODIFY,
+    Act,
+    Look,
+    Part,
+    Translation,
+    Updates,
+    pages,
+    some,
+)
 from tidegate.p4runtime.translate.entries import ANYWHERE, Op
 from tidegate.p4runtime.translate.matches import carried, fill_watch, watch_of
 from tidegate.p4runtime.translate.tables import Tables
@@ -74,12 +87,18 @@ class Profiles(Translation):
         for profile in self._asked(member.action_profile_id):
             if not profile.tables:
                 continue
-            rows = self._act(op.MembersRead(profile.name))
-            if member.member_id:
-                rows = [row for row in rows if row[0] == member.member_id]
-                if not rows:
-                    raise P4Error(Code.NOT_FOUND, f"{profile.name} has no member {member.member_id}")
-            yield Part(len(rows), partial(self._member_messages, profile, rows))
+            for rows in self._rows(op.MembersRead, "member", profile.name, member.member_id, MEMBERS):
+                yield Part(len(rows), partial(self._member_messages, profile, rows))
+
+    def _rows(self, read: Any, what: str, profile: str, asked: int, size: int) -> Iterator[Sequence[Any]]:
+        """Those of a profile, some at a time, or the one that is asked for."""
+        if not asked:
+            yield from pages(lambda start, count: self._act(read(profile, start, count)), size)
+            return
+        rows = self._act(read(profile, asked, 1))
+        if not rows or rows[0][0] != asked:
+            raise P4Error(Code.NOT_FOUND, f"{profile} has no {what} {asked}")
+        yield rows
 
     def _member_messages(self, profile: Profile, rows: Sequence[Any]) -> Iterator[Any]:
         table = self._table(profile)
@@ -99,12 +118,8 @@ class Profiles(Translation):
                 if group.action_profile_id:
                     raise invalid(f"action profile {profile.name} has no selector, and so no groups")
                 continue
-            rows = self._act(op.GroupsRead(profile.name))
-            if group.group_id:
-                rows = [row for row in rows if row[0] == group.group_id]
-                if not rows:
-                    raise P4Error(Code.NOT_FOUND, f"{profile.name} has no group {group.group_id}")
-            yield Part(len(rows), partial(self._group_messages, profile, rows))
+            for rows in self._rows(op.GroupsRead, "group", profile.name, group.group_id, GROUPS):
+                yield Part(len(rows), partial(self._group_messages, profile, rows))
 
     @staticmethod
     def _group_messages(profile: Profile, rows: Sequence[Any]) -> Iterator[Any]:
@@ -154,10 +169,11 @@ class Profiles(Translation):
         """Numbers and actions."""
         profile = self._named(operation.profile)
         table = self._table(profile)
-        return [
+        found = [
             (member.member_id, self._tables.call(table, member.action, ANYWHERE))
             for member in self._members(profile)
         ]
+        return some(found, operation.start, operation.count)
 
     @staticmethod
     def _group(profile: Profile, group: int, shares: Sequence[Share] = (), size: int = 0) -> Any:
@@ -217,4 +233,4 @@ class Profiles(Translation):
 
     def groups_read(self, operation: op.GroupsRead) -> Any:
         """Numbers, members and sizes."""
-        return self._groups(self._selector(operation.profile))
+        return some(self._groups(self._selector(operation.profile)), operation.start, operation.count)

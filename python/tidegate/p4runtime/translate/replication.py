@@ -10,7 +10,18 @@ from tidegate.control import operations as op
 from tidegate.control.objects import Put
 from tidegate.p4runtime.errors import Code, P4Error, invalid
 from tidegate.p4runtime.messages import p4
-from tidegate.p4runtime.translate.base import DELETE, INSERT, MODIFY, Act, Look, Part, Updates
+from tidegate.p4runtime.translate.base import (
+    DELETE,
+    GROUPS,
+    INSERT,
+    MODIFY,
+    Act,
+    Look,
+    Part,
+    Updates,
+    pages,
+    some,
+)
 from tidegate.p4runtime.translate.entries import Op
 from tidegate.p4runtime.translate.matches import bounded
 from tidegate.p4runtime.values import canonical, checked
@@ -93,38 +104,42 @@ class Replication:
         """The groups or sessions that a request asks for; both if it does not say."""
         which = entry.WhichOneof("type")
         if which != "clone_session_entry":
-            yield self._read_groups(entry.multicast_group_entry.multicast_group_id)
+            number = entry.multicast_group_entry.multicast_group_id
+            for rows in self._rows(op.MulticastRead, "multicast group", number):
+                known = [self._metadata.get(row[0], b"") for row in rows]
+                plain = [("multicast", row[0]) in self._plain for row in rows]
+                yield Part(len(rows), partial(self._group_messages, rows, known, plain))
         if which != "multicast_group_entry":
-            yield self._read_sessions(entry.clone_session_entry.session_id)
+            for rows in self._rows(op.MirrorRead, "clone session", entry.clone_session_entry.session_id):
+                plain = [("clone", row[0]) in self._plain for row in rows]
+                yield Part(len(rows), partial(self._session_messages, rows, plain))
 
-    def _read_groups(self, asked: int) -> Part:
-        rows = [row for row in self._act(op.MulticastRead()) if asked in (0, row[0])]
-        if asked and not rows:
-            raise P4Error(Code.NOT_FOUND, f"there is no multicast group {asked}")
-        return Part(len(rows), partial(self._group_messages, rows, dict(self._metadata), set(self._plain)))
+    def _rows(self, read: Any, what: str, asked: int) -> Iterator[Sequence[Any]]:
+        """All, some at a time, or the one that is asked for."""
+        if not asked:
+            yield from pages(lambda start, count: self._act(read(start, count)), GROUPS)
+            return
+        rows = self._act(read(asked, 1))
+        if not rows or rows[0][0] != asked:
+            raise P4Error(Code.NOT_FOUND, f"there is no {what} {asked}")
+        yield rows
 
     def _group_messages(
-        self, rows: Sequence[Any], metadata: dict[int, bytes], plain: set[tuple[str, int]]
+        self, rows: Sequence[Any], metadata: Sequence[bytes], plain: Sequence[bool]
     ) -> Iterator[Any]:
-        for group, nodes in rows:
+        for (group, nodes), known, bare in zip(rows, metadata, plain, strict=True):
             copies = [(port, rid) for _, rid, ports in nodes for port in ports]
-            message = p4.MulticastGroupEntry(multicast_group_id=group, metadata=metadata.get(group, b""))
-            self._add(message.replicas, copies, ("multicast", group) in plain)
+            message = p4.MulticastGroupEntry(multicast_group_id=group, metadata=known)
+            self._add(message.replicas, copies, bare)
             wrapped = p4.PacketReplicationEngineEntry(multicast_group_entry=message)
             yield p4.Entity(packet_replication_engine_entry=wrapped)
 
-    def _read_sessions(self, asked: int) -> Part:
-        rows = [row for row in self._act(op.MirrorRead()) if asked in (0, row[0])]
-        if asked and not rows:
-            raise P4Error(Code.NOT_FOUND, f"there is no clone session {asked}")
-        return Part(len(rows), partial(self._session_messages, rows, set(self._plain)))
-
-    def _session_messages(self, rows: Sequence[Any], plain: set[tuple[str, int]]) -> Iterator[Any]:
-        for session, (_, _, _, priority, length), copies in rows:
+    def _session_messages(self, rows: Sequence[Any], plain: Sequence[bool]) -> Iterator[Any]:
+        for (session, (_, _, _, priority, length), copies), bare in zip(rows, plain, strict=True):
             message = p4.CloneSessionEntry(
                 session_id=session, class_of_service=priority, packet_length_bytes=length or 0
             )
-            self._add(message.replicas, copies, ("clone", session) in plain)
+            self._add(message.replicas, copies, bare)
             wrapped = p4.PacketReplicationEngineEntry(clone_session_entry=message)
             yield p4.Entity(packet_replication_engine_entry=wrapped)
 
@@ -175,7 +190,7 @@ class Replication:
         entry = p4.MulticastGroupEntry(multicast_group_id=operation.group)
         return Updates([(DELETE, wrapped(multicast_group_entry=entry))])
 
-    def multicast_read(self, _: op.MulticastRead) -> Any:
+    def multicast_read(self, operation: op.MulticastRead) -> Any:
         """Groups with their copies by replication id. Nodes have no handles in P4Runtime: they are counted here."""
         groups, number = [], 0
         for entry in self._groups():
@@ -185,7 +200,7 @@ class Replication:
             nodes = [(number + at, rid, found) for at, (rid, found) in enumerate(ports.items())]
             number += len(nodes)
             groups.append((entry.multicast_group_id, nodes))
-        return groups
+        return some(groups, operation.start, operation.count)
 
     def mirror_set(self, operation: op.MirrorSet) -> Updates:
         """An `INSERT` or a `MODIFY`."""
@@ -211,7 +226,7 @@ class Replication:
         entry = p4.CloneSessionEntry(session_id=operation.session)
         return Updates([(DELETE, wrapped(clone_session_entry=entry))])
 
-    def mirror_read(self, _: op.MirrorRead) -> Any:
+    def mirror_read(self, operation: op.MirrorRead) -> Any:
         """Sessions, what is set of each, and port and replication id of its copies."""
         found = []
         for entry in self._sessions():
@@ -224,7 +239,7 @@ class Replication:
                 entry.packet_length_bytes or None,
             )
             found.append((entry.session_id, to, copies))
-        return found
+        return some(found, operation.start, operation.count)
 
 
 def wrapped(**entry: Any) -> Any:
