@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use control::{
     ArrayOp, At, Call, CopiesOp, EntryRef, Error, Extras, FixedOp, Kind, Leads, MOST_CELLS_IN_ALL,
-    MOST_IN_ALL, Match, MeterRates, Mirror, Name, Op, ProfileOp, Put, Share, StateOp, TableOp, Target, Words,
+    MOST_IN_ALL, Match, MeterRates, Mirror, Name, Op, ProfileOp, Put, Share, StateOp, TableOp, Target as _,
+    Words,
 };
 use dataplane::pipeline::Pipeline;
-use dataplane::state::table::TableState;
+use dataplane::state::table::{TableState, Target};
 use p4lang::ir::Program;
 use proptest::prelude::*;
 use units::Time;
@@ -127,11 +128,27 @@ fn any_op() -> impl Strategy<Value = Op> {
             let at = At::Index(index);
             ArrayOp::SetCounter { counter: "counts".into(), at, packets: 3, bytes: 4 }.into()
         }),
+        3 => (0u8..4, any_lead())
+            .prop_map(|(value, to)| {
+                let (table, key) = ("picks".into(), vec![Match::Exact(u64::from(value).into())]);
+                TableOp::Add { table, key, priority: None, to, extras: Extras::default() }.into()
+            }),
+        1 => (0u32..5, any_lead()).prop_map(|(handle, to)| {
+            let (table, entry) = ("picks".into(), EntryRef::Handle(handle));
+            TableOp::Set { table, entry, to: Some(to), extras: Extras::default() }.into()
+        }),
+        2 => (0u32..5).prop_map(|handle| {
+            TableOp::Delete { table: "picks".into(), entry: EntryRef::Handle(handle) }.into()
+        }),
         4 => any_copies_op().prop_map(Op::from),
         5 => any_profile_op().prop_map(Op::from),
         1 => Just(StateOp::Reset {}.into()),
         1 => (0usize..4).prop_map(|table| TableOp::Clear { table: TABLES[table].into() }.into()),
     ]
+}
+
+fn any_lead() -> impl Strategy<Value = Leads> {
+    prop_oneof![(0u32..4).prop_map(Leads::Member), (0u32..3).prop_map(Leads::Group)]
 }
 
 fn any_put() -> impl Strategy<Value = Put> {
@@ -199,6 +216,25 @@ fn seen(pipeline: &Pipeline) -> String {
     format!("{tables:?} {arrays:?} {others:?} {:?}", pipeline.replication)
 }
 
+/// What is known of how entries and groups use members and groups is what is found by going through them.
+fn uses_are_known(pipeline: &mut Pipeline) {
+    let targets: Vec<_> = (0..4).map(Target::Member).chain((0..3).map(Target::Group)).collect();
+    for table in &pipeline.state.tables {
+        for target in &targets {
+            assert_eq!(table.leads_to(target), table.iter().any(|(_, entry)| entry.target() == target));
+        }
+    }
+    for member in 0..4 {
+        let profile = &mut pipeline.state.profiles[0];
+        let used = profile.groups(0).any(|(_, group)| group.shares().iter().any(|s| s.member == member));
+        if used {
+            assert_eq!(profile.remove_member(member), Err("a group has it"));
+        } else {
+            assert_ne!(profile.remove_member(member), Err("a group has it"));
+        }
+    }
+}
+
 /// What each table finds for small keys, and by a match that its entries may have.
 fn finds(pipeline: &Pipeline) -> Vec<Option<u32>> {
     let program = pipeline.program();
@@ -253,6 +289,7 @@ proptest! {
             prop_assert_eq!(one.act(now, op), other.act(now, op));
         }
         prop_assert_eq!((seen(&one), finds(&one)), (seen(&other), finds(&other)));
+        uses_are_known(&mut one);
     }
 }
 

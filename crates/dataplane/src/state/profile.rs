@@ -46,10 +46,6 @@ impl<T> Map<T> {
         self.parts.len()
     }
 
-    fn values(&self) -> impl Iterator<Item = &T> {
-        self.parts.values()
-    }
-
     /// In the order of their numbers, from one on.
     fn from(&self, first: u32) -> impl Iterator<Item = (u32, &T)> {
         self.numbers.range(first..).filter_map(|number| Some((*number, self.parts.get(number)?)))
@@ -66,6 +62,8 @@ pub(crate) type Member = (u32, Box<[u64]>);
 pub struct Profile {
     members: Map<Member>,
     groups: Map<Group>,
+    /// How many groups have each member.
+    in_groups: HashMap<u32, u32, BuildHasherDefault<WordHasher>>,
     next_member: u32,
     next_group: u32,
 }
@@ -121,7 +119,7 @@ impl Profile {
 
     /// Removes a member, unless a group has it.
     pub fn remove_member(&mut self, member: u32) -> Result<(), &'static str> {
-        if self.groups.values().any(|g| g.shares.iter().any(|share| share.member == member)) {
+        if self.in_groups.contains_key(&member) {
             return Err("a group has it");
         }
         self.members.remove(&member).map(|_| ()).ok_or("there is no such member")
@@ -135,13 +133,13 @@ impl Profile {
     pub fn add_group(&mut self) -> u32 {
         let group = self.free_group();
         self.next_group = group.wrapping_add(1);
-        self.groups.insert(group, Group::default());
+        self.put_group(group, Some(Group::default()));
         group
     }
 
     /// Makes or changes the group of this number.
     pub fn set_group(&mut self, group: u32, to: Group) {
-        self.groups.insert(group, to);
+        self.put_group(group, Some(to));
     }
 
     pub fn group(&self, group: u32) -> Option<&Group> {
@@ -154,7 +152,7 @@ impl Profile {
     }
 
     pub fn remove_group(&mut self, group: u32) -> bool {
-        self.groups.remove(&group).is_some()
+        self.put_group(group, None)
     }
 
     /// The number that a member is given which asks for none.
@@ -184,12 +182,24 @@ impl Profile {
         };
     }
 
-    /// As [`Profile::put_member`].
-    pub(crate) fn put_group(&mut self, number: u32, group: Option<Group>) {
-        match group {
+    /// As [`Profile::put_member`]; whether there was one.
+    pub(crate) fn put_group(&mut self, number: u32, group: Option<Group>) -> bool {
+        for share in group.iter().flat_map(|group| &group.shares) {
+            *self.in_groups.entry(share.member).or_default() += 1;
+        }
+        let before = match group {
             Some(group) => self.groups.insert(number, group),
             None => self.groups.remove(&number),
         };
+        for share in before.iter().flat_map(|group| &group.shares) {
+            if let Some(count) = self.in_groups.get_mut(&share.member) {
+                *count -= 1;
+                if *count == 0 {
+                    self.in_groups.remove(&share.member);
+                }
+            }
+        }
+        before.is_some()
     }
 
     /// Number of members.

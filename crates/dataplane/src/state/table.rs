@@ -6,6 +6,7 @@
 //! A smaller priority number wins, as in the reference switch; of equal ones the entry that was added first.
 
 pub(crate) mod undo;
+mod uses;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
@@ -22,6 +23,7 @@ use super::rows::{Rows, Shape};
 use super::ternary::Ternary;
 use super::words::{WordHasher, limbs, number, words};
 use smallvec::SmallVec;
+use uses::Uses;
 
 pub use super::target::Target;
 
@@ -113,6 +115,7 @@ pub struct TableState {
     added: u64,
     counts: bool,
     aging: Aging,
+    uses: Uses,
     /// The control plane's own note of the default.
     pub default_note: Vec<u8>,
 }
@@ -141,6 +144,7 @@ impl TableState {
             added: 0,
             counts: table.direct_counter.is_some(),
             aging: Aging::default(),
+            uses: Uses::default(),
             default_note: Vec::new(),
         };
         state.set_default(state.initial_default.clone());
@@ -277,10 +281,22 @@ impl TableState {
         self.default = target;
     }
 
+    /// Whether an entry leads to a member or group.
+    pub fn leads_to(&self, target: &Target) -> bool {
+        self.uses.has(target)
+    }
+
+    /// Whether an entry has a set of actions.
+    pub fn has_sets(&self) -> bool {
+        self.uses.has_sets()
+    }
+
     /// Changes what an entry leads to; false if there is none.
     pub fn set_target(&mut self, handle: u32, target: Target) -> bool {
         let Some(Some(entry)) = self.entries.get_mut(handle as usize) else { return false };
         self.rows.set(handle + 1, &target);
+        self.uses.add(&target);
+        self.uses.remove(&entry.target);
         entry.target = target;
         true
     }
@@ -425,6 +441,7 @@ impl TableState {
             }
         }
         self.rows.set(handle + 1, &entry.target);
+        self.uses.add(&entry.target);
         if handle as usize == self.entries.len() {
             self.entries.push(Some(entry));
         } else {
@@ -461,6 +478,7 @@ impl TableState {
                 }
             }
         }
+        self.uses.remove(&entry.target);
         self.free.push(handle);
         self.live -= 1;
         Some(entry)
@@ -469,6 +487,7 @@ impl TableState {
     pub fn clear(&mut self) {
         self.entries.clear();
         self.free.clear();
+        self.uses.clear();
         self.live = 0;
         self.aging = Aging::default();
         self.index = empty_index(&self.widths, &self.kinds);

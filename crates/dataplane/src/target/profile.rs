@@ -150,9 +150,7 @@ impl Pipeline {
     fn unused(&self, profile: usize, target: &Target) -> Result<()> {
         for (table, state) in self.program().tables.iter().zip(&self.state.tables) {
             let ours = table.implementation.is_some_and(|p| p.index() == profile);
-            if ours
-                && (*state.default_target() == *target || state.iter().any(|(_, e)| *e.target() == *target))
-            {
+            if ours && (*state.default_target() == *target || state.leads_to(target)) {
                 return refuse_as(
                     Kind::InUse,
                     format!("an entry of table `{}` leads there; delete it first", table.info.name),
@@ -324,11 +322,10 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Whether entries that use this action profile have sets of actions. All have or none, so the first tells.
+    /// Whether entries that use this action profile have sets of actions.
     fn has_sets(&self, profile: usize) -> bool {
         self.program().tables.iter().zip(&self.state.tables).any(|(table, state)| {
-            table.implementation.is_some_and(|p| p.index() == profile)
-                && state.iter().next().is_some_and(|(_, entry)| matches!(entry.target(), Target::Set(_)))
+            table.implementation.is_some_and(|p| p.index() == profile) && state.has_sets()
         })
     }
 }

@@ -72,7 +72,7 @@ impl TableState {
                 self.wait_again(handle);
             }
             Step::Changed(handle, entry) => {
-                self.rows.set(handle + 1, &entry.target);
+                self.set_target(handle, entry.target.clone());
                 self.entries[handle as usize] = Some(*entry);
                 self.wait_again(handle);
             }
