@@ -27,8 +27,10 @@ pub trait Target {
 pub const MOST_IN_ALL: usize = 4096;
 /// Cells that such a batch may change in all: packets wait while they are copied and changed. One of more than 8 words counts as several.
 pub const MOST_CELLS_IN_ALL: usize = 16_384;
+/// Members of a group, or actions of an entry's set: packets wait while they are changed.
+pub const MOST_SHARES: usize = 4096;
 /// Fields that the members of a value set have together, whatever its size: a packet is compared with each.
-pub const MOST_COMPARED: usize = 4096;
+pub const MOST_COMPARED: usize = 2048;
 
 /// Has ports with queues, packet generators and a port for the controller around a program.
 pub trait FixedParts {

@@ -77,7 +77,7 @@ fn a_value_set_has_no_more_members_than_a_packet_may_be_compared_with() {
     let refused = p.act(Time::ZERO, &ValueSetOp::Add { value_set: "one".into(), member }.into()).unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "value set `P.one` is full: packets are compared with 4096 members at most"
+        "value set `P.one` is full: packets are compared with 2048 members at most"
     );
     assert_eq!(fill(&mut p, "two", 0..most / 2, 2), Ok(()));
     assert_eq!(fill(&mut p, "two", 0..most / 2 + 1, 2), Err(Kind::Full));

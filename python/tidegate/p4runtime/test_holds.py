@@ -9,15 +9,26 @@ from typing import Any
 
 import pytest
 
+from tidegate import TidegateError
 from tidegate import p4 as programs
 from tidegate.control import operations as op
-from tidegate.p4runtime.conftest import TEXT, Bench, exact, refused, register, value_set
+from tidegate.p4runtime.conftest import (
+    TEXT,
+    Bench,
+    exact,
+    group,
+    member,
+    multicast,
+    refused,
+    register,
+    value_set,
+)
 from tidegate.p4runtime.connection import Refused
 from tidegate.p4runtime.messages import p4
 from tidegate.p4runtime.translate.base import MODIFY
 
 SIZES = {"Work.cells": 65_536, "Work.wide": 3000, "Work.packets": 8, "Work.rates": 8}
-CELLS, WORDS, OPERATIONS, UPDATES, BYTES = 4096, 32_768, 64, 128, 64 << 10
+CELLS, WORDS, OPERATIONS, UPDATES, BYTES, FIELDS = 4096, 32_768, 64, 128, 64 << 10, 2048
 
 
 @pytest.fixture(scope="module")
@@ -162,11 +173,11 @@ def test_large_updates_are_few_in_a_slice(bench: Bench) -> None:
 def test_members_of_a_value_set_count_as_cells() -> None:
     text = TEXT.replace("value_set<bit<16>>(4)", "value_set<bit<16>>(65535)")
     with Bench(programs.Program.from_text(text)) as made, watched(made) as holds:
-        full = value_set(made, *[key.to_bytes(2) for key in range(CELLS)])
+        full = value_set(made, *[key.to_bytes(2) for key in range(FIELDS)])
         made.primary.write(*[("MODIFY", full)] * 10)
         assert [hold.operations for hold in holds.packets] == [1] * 10
-        assert len(made.pipeline.value_set_read("probes")) == CELLS
-        beyond = value_set(made, *[key.to_bytes(2) for key in range(CELLS + 1)])
+        assert len(made.pipeline.value_set_read("probes")) == FIELDS
+        beyond = value_set(made, *[key.to_bytes(2) for key in range(FIELDS + 1)])
         assert refused(made, "MODIFY", beyond) == "RESOURCE_EXHAUSTED"
         assert len(holds.packets) == 10, "nothing of it came to the switch"
 
@@ -217,3 +228,25 @@ def test_numbered_parts_are_read_some_at_a_time_or_one_alone(
         assert [(asked.start, asked.count) for asked in holds.asked] == [(number, 1)]
         with pytest.raises(Refused, match="4000"):
             bench.primary.read(entity(**owner, **{key: 4000}))
+
+
+def test_members_of_groups_and_copies_count_as_cells() -> None:
+    text = TEXT.replace("@max_group_size(8)", "@max_group_size(4096)").replace(
+        "32w16, 32w8)", "32w8192, 32w8)"
+    )
+    with Bench(programs.Program.from_text(text)) as made:
+        members = [("INSERT", member(made, "choices", number, "drop")) for number in range(1, CELLS + 2)]
+        for at in range(0, len(members), CELLS):
+            made.primary.write(*members[at : at + CELLS])
+        shares = [(number, 1) for number in range(1, CELLS // 2 + 1)]
+        groups = [("INSERT", group(made, number, *shares, size=CELLS)) for number in range(1, 7)]
+        copies = [("INSERT", multicast(1, *[(port, 0) for port in range(100)]))]
+        with watched(made) as holds:
+            made.primary.write(*groups, *copies)
+            assert [hold.operations for hold in holds.control] == [2, 2, 2, 1]
+            too_many = group(made, 9, *[(number, 1) for number in range(1, CELLS + 2)], size=CELLS)
+            assert refused(made, "INSERT", too_many) == "RESOURCE_EXHAUSTED"
+        all_of_them = [(number, 1, b"") for number in range(1, CELLS + 2)]
+        with pytest.raises(TidegateError, match="4097 members are more than 4096"):
+            made.pipeline.act(op.GroupSet("choices", 9, all_of_them, CELLS, "new"))
+        assert len(made.pipeline.groups_read("choices")) == 6

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use control::{Name, ProfileOp, Put, Result, check};
+use control::{MOST_SHARES, Name, ProfileOp, Put, Result, check};
 use num_bigint::BigUint;
 use p4lang::ir::TableId;
 
@@ -232,13 +232,20 @@ impl Pipeline {
         if weights.clone().any(|weight| weight == 0) {
             return refuse("a weight is 0; give 1 or more");
         }
+        let count = weights.clone().count();
+        if count > MOST_SHARES {
+            return refuse_as(
+                kind,
+                format!("the group is full: {count} members are more than {MOST_SHARES}"),
+            );
+        }
         let sum: u64 = weights.clone().map(u64::from).sum();
         let counts_members = self.program().profiles[profile].sum_of_members();
         let heaviest = counts_members.unwrap_or(0);
         if heaviest != 0 && weights.clone().any(|weight| weight > heaviest) {
             return refuse(format!("a weight is above {heaviest}, the most that the program allows"));
         }
-        let size = if counts_members.is_some() { weights.count() as u64 } else { sum };
+        let size = if counts_members.is_some() { count as u64 } else { sum };
         let most = if most == 0 { self.largest_group(profile) } else { most };
         if most != 0 && size > u64::from(most) {
             return refuse_as(kind, format!("the group is full: {size} are more than {most}"));

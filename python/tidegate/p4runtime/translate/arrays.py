@@ -94,7 +94,7 @@ class Arrays(Translation):
     def parts(self, operation: Op) -> Iterator[tuple[Op, int]]:
         """An update of all cells as updates of as many as are set at a time, each with its share of a slice; others as they are.
 
-        Fields of the members of a value set count as cells.
+        Fields of the members of a value set count as cells, and so do copies, members of a group and actions of a set.
         """
         match operation:
             case op.RegisterSet(at=None):
@@ -104,11 +104,8 @@ class Arrays(Translation):
                 array, words = self._schema.counter(operation.counter), 2
             case op.MeterSet(at=None):
                 array, words = self._schema.meter(operation.meter), 1
-            case op.ValueSetFill():
-                yield operation, sum(len(member) for member in operation.members)
-                return
             case _:
-                yield operation, 0
+                yield operation, _parts(operation)
                 return
         for first, some in slices(0, array.size, words):
             yield replace(operation, at=(first, some)), max(some, some * words * SLICE // SLICE_WORDS)
@@ -355,6 +352,23 @@ class Arrays(Translation):
             return p4.Entity(meter_entry=entry)
 
         return Updates([(MODIFY, one(at)) for at in self._places("meter", array, operation.at)])
+
+
+def _parts(operation: Op) -> int:
+    """What an update sets that has many parts."""
+    match operation:
+        case op.ValueSetFill():
+            # One takes as long as two cells.
+            return 2 * sum(len(member) for member in operation.members)
+        case op.GroupSet():
+            return len(operation.shares)
+        case op.MulticastSet():
+            return len(operation.copies)
+        case op.MirrorSet():
+            return len(operation.to[2])
+        case op.TableAdd() | op.TableSet() if isinstance(operation.to, list):
+            return len(operation.to)
+    return 0
 
 
 def no_entry(what: str, name: str, handle: int) -> P4Error:

@@ -18,6 +18,7 @@ from tidegate.p4runtime.translate.fields import NS
 from tidegate.p4runtime.translate.matches import (
     add_matches,
     counts,
+    few,
     fill_note,
     fill_watch,
     matches,
@@ -126,6 +127,7 @@ class Entries(Translation):
         if kind == "action_profile_group_id" and selector:
             return "group", action.action_profile_group_id
         if kind == "action_profile_action_set" and selector:
+            few(action.action_profile_action_set.action_profile_actions)
             return self._set(table, action.action_profile_action_set)
         what = "members or groups of its action selector, or sets of actions" if selector else "members"
         raise invalid(f"entries of table {table.name} lead to {what}")

@@ -90,6 +90,17 @@ MOST_WATCH = 64
 """Bytes of a port that is watched, which are kept as they are."""
 
 
+MOST_SHARES = 4096
+"""Members of a group, or actions of an entry's set, as the engine has it."""
+
+
+def few(shares: Any) -> None:
+    """Refuse more members or actions than a group or a set has room for."""
+    if len(shares) > MOST_SHARES:
+        why = f"{len(shares)} members or actions of a group are more than {MOST_SHARES}"
+        raise P4Error(Code.RESOURCE_EXHAUSTED, why)
+
+
 def bounded(metadata: bytes) -> bytes:
     """A controller's metadata, refused if there is too much of it."""
     if len(metadata) > MOST_METADATA:

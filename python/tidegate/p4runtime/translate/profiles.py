@@ -26,7 +26,7 @@ from tidegate.p4runtime.translate.base import (
     some,
 )
 from tidegate.p4runtime.translate.entries import ANYWHERE, Op
-from tidegate.p4runtime.translate.matches import carried, fill_watch, watch_of
+from tidegate.p4runtime.translate.matches import carried, few, fill_watch, watch_of
 from tidegate.p4runtime.translate.tables import Tables
 
 
@@ -71,6 +71,7 @@ class Profiles(Translation):
             return op.GroupDelete(profile.name, group.group_id)
         if group.max_size < 0:
             raise invalid("a group's size is negative")
+        few(group.members)
         shares = []
         for share in group.members:
             if share.weight <= 0:

@@ -16,7 +16,7 @@ from tidegate.p4runtime.translate.base import MODIFY, Part, Translation, Updates
 from tidegate.p4runtime.translate.entries import Op
 from tidegate.p4runtime.translate.matches import add_matches, matches
 
-MOST_COMPARED = 4096
+MOST_COMPARED = 2048
 """Fields that the members of a value set have together, as the engine has it."""
 
 
