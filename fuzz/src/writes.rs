@@ -65,7 +65,7 @@ fn kept(pipeline: &Pipeline) -> String {
     let tables: Vec<_> = state
         .tables
         .iter()
-        .map(|t| (t.len(), t.iter().collect::<Vec<_>>(), t.default_target(), &t.default_note))
+        .map(|t| (t.len(), t.iter().collect::<Vec<_>>(), t.default_target(), t.default_note()))
         .collect();
     let arrays = (&state.registers, &state.counters, &state.meters);
     let others = (&state.profiles, &state.value_sets, &state.digests, state.digests_lost, &state.hashes);

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::state::SLOT;
+
 /// What is set of a mirror session.
 pub use control::Mirror as Session;
 
@@ -20,6 +22,25 @@ struct Node {
     ports: Vec<u32>,
     /// The groups that it is in.
     groups: BTreeSet<u32>,
+}
+
+/// Bytes of a group without nodes.
+const GROUP: u64 = SLOT + size_of::<Vec<u32>>() as u64;
+/// Bytes of a node's place in a group.
+pub(crate) const PLACE: u64 = SLOT + 2 * size_of::<u32>() as u64;
+
+/// Bytes of a node in no group.
+fn node_bytes(ports: usize) -> u64 {
+    SLOT + (size_of::<Option<Node>>() + ports * size_of::<u32>()) as u64
+}
+
+/// Bytes of a new group with a node for each copy.
+pub(crate) fn group_bytes(copies: usize) -> u64 {
+    GROUP + copies as u64 * (node_bytes(1) + PLACE)
+}
+
+pub(crate) fn session_bytes(session: &Session) -> u64 {
+    SLOT + (size_of::<Session>() + size_of_val(&*session.copies)) as u64
 }
 
 /// What takes a change back, if all that came after it has been taken back.
@@ -55,14 +76,21 @@ pub struct Replication {
     /// Nodes of each group, in the order in which they were added.
     groups: BTreeMap<u32, Vec<u32>>,
     sessions: BTreeMap<u32, Session>,
+    /// Bytes of all of it.
+    added: u64,
     /// How to take back what is done, while that may be.
     steps: Option<Vec<Step>>,
+    /// Bytes of the steps with what they keep.
+    kept: u64,
+    /// `added` before the steps.
+    before: u64,
 }
 
 impl Replication {
     /// From now on changes can be taken back, until [`Replication::settle`].
     pub(crate) fn watch(&mut self) {
         self.steps.get_or_insert_default();
+        self.before = self.added;
     }
 
     /// Keeps what was done since [`Replication::watch`], or takes it back: each change costs as much as it did itself.
@@ -70,13 +98,40 @@ impl Replication {
         let steps = self.steps.take().unwrap_or_default();
         if !keep {
             steps.into_iter().rev().for_each(|step| self.take_back(step));
+            self.added = self.before;
         }
+        (self.kept, self.before) = (0, 0);
     }
 
     fn did(&mut self, step: impl FnOnce() -> Step) {
         if let Some(steps) = &mut self.steps {
             steps.push(step());
+            self.kept += size_of::<Step>() as u64;
         }
+    }
+
+    /// Counts bytes that are gone, but for a step that keeps them.
+    fn gone(&mut self, bytes: u64) {
+        self.added -= bytes;
+        self.kept += if self.steps.is_some() { bytes } else { 0 };
+    }
+
+    /// Bytes of all of it, and of what is kept to take changes back.
+    pub(crate) fn added_bytes(&self) -> u64 {
+        self.added + self.kept
+    }
+
+    /// Bytes of a group and its nodes.
+    pub(crate) fn bytes_of_group(&self, group: u32) -> u64 {
+        let Some(nodes) = self.groups.get(&group) else { return 0 };
+        let known = nodes.iter().filter_map(|node| self.nodes.get(*node as usize)?.as_ref());
+        GROUP + known.map(|n| node_bytes(n.ports.len()) + n.groups.len() as u64 * PLACE).sum::<u64>()
+    }
+
+    /// Bytes of the change of a node's ports, or of a new node: before and after it.
+    pub(crate) fn bytes_of_node(&self, node: Option<u32>, ports: usize) -> (u64, u64) {
+        let known = node.and_then(|node| self.nodes.get(node as usize)?.as_ref());
+        (known.map_or(0, |known| node_bytes(known.ports.len())), node_bytes(ports))
     }
 
     fn take_back(&mut self, step: Step) {
@@ -137,6 +192,7 @@ impl Replication {
             return false;
         }
         self.groups.insert(group, Vec::new());
+        self.added += GROUP;
         self.did(|| Step::GroupMade(group));
         true
     }
@@ -149,6 +205,7 @@ impl Replication {
     pub fn destroy_group(&mut self, group: u32) -> bool {
         let Some(nodes) = self.groups.remove(&group) else { return false };
         nodes.iter().for_each(|node| self.is_in(*node, group, false));
+        self.gone(GROUP + nodes.len() as u64 * PLACE);
         self.did(|| Step::GroupGone(group, nodes));
         true
     }
@@ -166,6 +223,7 @@ impl Replication {
     pub fn create_node(&mut self, rid: u32, mut ports: Vec<u32>) -> u32 {
         ports.sort_unstable();
         ports.dedup();
+        self.added += node_bytes(ports.len());
         let new = Some(Node { rid, ports, groups: BTreeSet::new() });
         let free = self.free.pop();
         let node = match free {
@@ -186,7 +244,10 @@ impl Replication {
         ports.sort_unstable();
         ports.dedup();
         let Some(Some(slot)) = self.nodes.get_mut(node as usize) else { return false };
+        let after = node_bytes(ports.len());
         let before = std::mem::replace(&mut slot.ports, ports);
+        self.added += after;
+        self.gone(node_bytes(before.len()));
         self.did(|| Step::Ports(node, before));
         true
     }
@@ -198,6 +259,7 @@ impl Replication {
         }
         let Some(gone) = self.nodes[node as usize].take() else { return false };
         self.free.push(node);
+        self.gone(node_bytes(gone.ports.len()));
         self.did(|| Step::NodeGone(node, gone));
         true
     }
@@ -211,6 +273,7 @@ impl Replication {
         };
         if known.groups.insert(group) {
             nodes.push(node);
+            self.added += PLACE;
             self.did(|| Step::Joined { group, node });
         }
         true
@@ -221,6 +284,7 @@ impl Replication {
         let Some(place) = nodes.iter().position(|known| *known == node) else { return false };
         nodes.remove(place);
         self.is_in(node, group, false);
+        self.gone(PLACE);
         self.did(|| Step::Left { group, node, place });
         true
     }
@@ -250,13 +314,16 @@ impl Replication {
     }
 
     pub fn set_session(&mut self, id: u32, session: Session) {
+        self.added += session_bytes(&session);
         let before = self.sessions.insert(id, session);
+        self.gone(before.as_ref().map_or(0, session_bytes));
         self.did(|| Step::Session(id, before));
     }
 
     pub fn remove_session(&mut self, id: u32) -> bool {
         let before = self.sessions.remove(&id);
         let was = before.is_some();
+        self.gone(before.as_ref().map_or(0, session_bytes));
         self.did(|| Step::Session(id, before));
         was
     }

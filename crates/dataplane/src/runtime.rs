@@ -56,6 +56,8 @@ pub struct Pipeline {
     pub(crate) flat: Option<Flat>,
     pub state: State,
     pub replication: Replication,
+    /// Bytes that a batch keeps of what was added at run time, to be able to take its changes back.
+    pub(crate) kept: u64,
     pub(crate) rng: SplitMix,
     /// What the packet on the path of ordinary packets asks for; nothing, between packets.
     pub(crate) requests: Requests,
@@ -155,6 +157,7 @@ impl Pipeline {
             flat: executor.flat(),
             executor,
             replication: Replication::default(),
+            kept: 0,
             rng: SplitMix::new(seed),
             requests: Requests::default(),
             drops: BTreeMap::new(),
@@ -204,6 +207,13 @@ impl Pipeline {
             if !same_objects(&self.program, &next.program) {
                 let why = "the state cannot be kept: the programs have different objects";
                 return Err(control::Error::invalid(why));
+            }
+            let (added, room) = (self.added_bytes(), next.program.room);
+            if added > room {
+                let why = format!(
+                    "the state cannot be kept: {added} bytes were added to it at run time, more than {room}"
+                );
+                return Err(control::Error::new(control::Kind::Full, why).cure("raise `state_bytes`"));
             }
             std::mem::swap(&mut next.state, &mut self.state);
             std::mem::swap(&mut next.replication, &mut self.replication);

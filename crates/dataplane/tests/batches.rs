@@ -204,7 +204,7 @@ fn seen(pipeline: &Pipeline) -> String {
     let tables: Vec<_> = state
         .tables
         .iter()
-        .map(|t| (t.len(), t.iter().collect::<Vec<_>>(), t.default_target(), &t.default_note))
+        .map(|t| (t.len(), t.iter().collect::<Vec<_>>(), t.default_target(), t.default_note()))
         .collect();
     let arrays = (&state.registers, &state.counters, &state.meters);
     let profiles: Vec<_> = state

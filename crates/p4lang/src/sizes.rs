@@ -101,16 +101,18 @@ pub fn frame(program: &Program) -> u128 {
     align(at, 8) + SLACK
 }
 
-/// What is too large, if anything is. `main`: where the program's package is.
-pub(crate) fn check(program: &Program, limits: &Limits, main: Span) -> Option<Diagnostic> {
+/// Bytes that are left for what is added at run time, or what is too large. `main`: where the program's package is.
+pub(crate) fn check(program: &Program, limits: &Limits, main: Span) -> Result<u64, Box<Diagnostic>> {
     let frame = frame(program);
     if frame > u128::from(limits.frame_bytes) {
-        return Some(too_large_frame(program, frame, limits, main));
+        return Err(Box::new(too_large_frame(program, frame, limits, main)));
     }
     let mut demands = state(program, limits, main);
     let sum = demands.iter().fold(0u128, |sum, demand| sum.saturating_add(demand.bytes));
-    if sum <= u128::from(limits.state_bytes) {
-        return None;
+    if let Ok(sum) = u64::try_from(sum)
+        && sum <= limits.state_bytes
+    {
+        return Ok(limits.state_bytes - sum);
     }
     demands.sort_by_key(|demand| std::cmp::Reverse(demand.bytes));
     let first = &demands[0];
@@ -126,7 +128,7 @@ pub(crate) fn check(program: &Program, limits: &Limits, main: Span) -> Option<Di
             format!("the {} `{}` needs {} bytes ({})", demand.kind, demand.name, demand.bytes, demand.shape),
         ));
     }
-    Some(found)
+    Err(Box::new(found))
 }
 
 fn too_large_frame(program: &Program, frame: u128, limits: &Limits, main: Span) -> Diagnostic {

@@ -8,6 +8,8 @@ pub mod lpm;
 pub mod meter;
 mod order;
 pub mod profile;
+mod room;
+pub(crate) use room::SLOT;
 pub(crate) mod rows;
 pub mod table;
 mod target;
@@ -139,7 +141,7 @@ impl State {
         State {
             shape: shape(program),
             tables: (0..program.tables.len()).map(|i| TableState::new(program, TableId(i as u32))).collect(),
-            profiles: program.profiles.iter().map(|_| Profile::default()).collect(),
+            profiles: program.profiles.iter().map(|p| Profile::new(p.size)).collect(),
             counters: program.counters.iter().map(|c| zeroed(c.size as usize)).collect(),
             meters: program.meters.iter().map(|m| zeroed(m.size as usize)).collect(),
             registers: program.registers.iter().map(Register::new).collect(),

@@ -5,6 +5,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::hash::BuildHasherDefault;
 
+use super::room::SLOT;
 use super::target::{Target, weighted};
 use super::words::WordHasher;
 
@@ -66,6 +67,10 @@ pub struct Profile {
     in_groups: HashMap<u32, u32, BuildHasherDefault<WordHasher>>,
     next_member: u32,
     next_group: u32,
+    /// Whether its members are beside the program's declared sizes: it has none.
+    unsized_members: bool,
+    /// Bytes of groups, and of such members: see [`super::room`].
+    added: u64,
 }
 
 /// A member in a group.
@@ -89,6 +94,12 @@ impl Group {
     pub fn shares(&self) -> &[Share] {
         &self.shares
     }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        let of = |share: &Share| size_of::<Share>() + share.watch.len();
+        let all = self.shares.iter().map(of).sum::<usize>() + size_of_val(&*self.picks);
+        SLOT + (size_of::<Group>() + all) as u64
+    }
 }
 
 /// The first number from `next` on that is free.
@@ -100,17 +111,31 @@ fn free<T>(used: &Map<T>, mut next: u32) -> u32 {
 }
 
 impl Profile {
+    /// `size`: what the program declares; 0: nothing.
+    pub fn new(size: u64) -> Profile {
+        Profile { unsized_members: size == 0, ..Profile::default() }
+    }
+
+    pub(crate) fn added_bytes(&self) -> u64 {
+        self.added
+    }
+
+    /// Bytes of a member, if they count.
+    pub(crate) fn member_bytes(&self, args: &[u64]) -> u64 {
+        if self.unsized_members { SLOT + (size_of::<Member>() + size_of_val(args)) as u64 } else { 0 }
+    }
+
     /// Adds a member: an action (index in the action list of the tables that share the profile) and its data.
     pub fn add_member(&mut self, action: u32, args: Box<[u64]>) -> u32 {
         let member = self.free_member();
         self.next_member = member.wrapping_add(1);
-        self.members.insert(member, (action, args));
+        self.put_member(member, Some((action, args)));
         member
     }
 
     /// Makes or changes the member of this number.
     pub fn set_member(&mut self, member: u32, action: u32, args: Box<[u64]>) {
-        self.members.insert(member, (action, args));
+        self.put_member(member, Some((action, args)));
     }
 
     pub fn member(&self, member: u32) -> Option<(u32, &[u64])> {
@@ -122,7 +147,7 @@ impl Profile {
         if self.in_groups.contains_key(&member) {
             return Err("a group has it");
         }
-        self.members.remove(&member).map(|_| ()).ok_or("there is no such member")
+        self.put_member(member, None).then_some(()).ok_or("there is no such member")
     }
 
     /// Members in the order of their numbers, from one on.
@@ -174,12 +199,15 @@ impl Profile {
         (self.next_member, self.next_group) = (member, group);
     }
 
-    /// Puts a member where it was, or takes it away.
-    pub(crate) fn put_member(&mut self, number: u32, member: Option<Member>) {
-        match member {
+    /// Puts a member at a number, or takes it away; whether there was one.
+    pub(crate) fn put_member(&mut self, number: u32, member: Option<Member>) -> bool {
+        self.added += member.as_ref().map_or(0, |(_, args)| self.member_bytes(args));
+        let before = match member {
             Some(member) => self.members.insert(number, member),
             None => self.members.remove(&number),
         };
+        self.added -= before.as_ref().map_or(0, |(_, args)| self.member_bytes(args));
+        before.is_some()
     }
 
     /// As [`Profile::put_member`]; whether there was one.
@@ -187,6 +215,7 @@ impl Profile {
         for share in group.iter().flat_map(|group| &group.shares) {
             *self.in_groups.entry(share.member).or_default() += 1;
         }
+        self.added += group.as_ref().map_or(0, Group::bytes);
         let before = match group {
             Some(group) => self.groups.insert(number, group),
             None => self.groups.remove(&number),
@@ -199,6 +228,7 @@ impl Profile {
                 }
             }
         }
+        self.added -= before.as_ref().map_or(0, Group::bytes);
         before.is_some()
     }
 

@@ -48,7 +48,7 @@ pub struct Entry {
     /// When it is looked at next for its timeout.
     due: u64,
     /// The control plane's own, which nobody else reads.
-    pub note: Vec<u8>,
+    note: Vec<u8>,
     order: u64,
 }
 
@@ -117,7 +117,9 @@ pub struct TableState {
     aging: Aging,
     uses: Uses,
     /// The control plane's own note of the default.
-    pub default_note: Vec<u8>,
+    default_note: Vec<u8>,
+    /// Bytes of notes and of sets of actions: see [`super::room`].
+    added_bytes: u64,
 }
 
 impl TableState {
@@ -146,6 +148,7 @@ impl TableState {
             aging: Aging::default(),
             uses: Uses::default(),
             default_note: Vec::new(),
+            added_bytes: 0,
         };
         state.set_default(state.initial_default.clone());
         // The program's entries in the order in which they win. Where others may come to them, they have the places that
@@ -204,7 +207,7 @@ impl TableState {
 
     pub fn reset_default(&mut self) {
         self.set_default(self.initial_default.clone());
-        self.default_note.clear();
+        self.set_default_note(Vec::new());
     }
 
     /// Starts an entry's idle timeout anew, from `now` on.
@@ -278,6 +281,7 @@ impl TableState {
 
     pub fn set_default(&mut self, target: Target) {
         self.rows.set(0, &target);
+        self.added_bytes = self.added_bytes + target.added() - self.default.added();
         self.default = target;
     }
 
@@ -291,12 +295,33 @@ impl TableState {
         self.uses.has_sets()
     }
 
+    pub fn default_note(&self) -> &[u8] {
+        &self.default_note
+    }
+
+    pub fn set_default_note(&mut self, note: Vec<u8>) {
+        self.added_bytes = self.added_bytes + note.len() as u64 - self.default_note.len() as u64;
+        self.default_note = note;
+    }
+
+    /// Sets the control plane's note of an entry.
+    pub fn set_note(&mut self, handle: u32, note: Vec<u8>) {
+        let Some(Some(entry)) = self.entries.get_mut(handle as usize) else { return };
+        self.added_bytes = self.added_bytes + note.len() as u64 - entry.note.len() as u64;
+        entry.note = note;
+    }
+
+    pub(crate) fn added_bytes(&self) -> u64 {
+        self.added_bytes
+    }
+
     /// Changes what an entry leads to; false if there is none.
     pub fn set_target(&mut self, handle: u32, target: Target) -> bool {
         let Some(Some(entry)) = self.entries.get_mut(handle as usize) else { return false };
         self.rows.set(handle + 1, &target);
         self.uses.add(&target);
         self.uses.remove(&entry.target);
+        self.added_bytes = self.added_bytes + target.added() - entry.target.added();
         entry.target = target;
         true
     }
@@ -442,6 +467,7 @@ impl TableState {
         }
         self.rows.set(handle + 1, &entry.target);
         self.uses.add(&entry.target);
+        self.added_bytes += entry.added();
         if handle as usize == self.entries.len() {
             self.entries.push(Some(entry));
         } else {
@@ -481,6 +507,7 @@ impl TableState {
         self.uses.remove(&entry.target);
         self.free.push(handle);
         self.live -= 1;
+        self.added_bytes -= entry.added();
         Some(entry)
     }
 
@@ -489,6 +516,7 @@ impl TableState {
         self.free.clear();
         self.uses.clear();
         self.live = 0;
+        self.added_bytes = self.default.added() + self.default_note.len() as u64;
         self.aging = Aging::default();
         self.index = empty_index(&self.widths, &self.kinds);
         self.exact = self.exact.empty();
@@ -519,6 +547,16 @@ impl Searched {
 impl Entry {
     pub fn target(&self) -> &Target {
         &self.target
+    }
+
+    /// The control plane's own note, which nobody else reads.
+    pub fn note(&self) -> &[u8] {
+        &self.note
+    }
+
+    /// Bytes that it has beside those that the table's size counts for it.
+    pub(crate) fn added(&self) -> u64 {
+        self.target.added() + self.note.len() as u64
     }
 
     /// Number of the addition, for listings in the order of adding.

@@ -1,5 +1,7 @@
 //! What an entry of a table leads to: an action, a part of an action profile, or actions of its own to choose from.
 
+use super::room::SLOT;
+
 /// What an entry leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
@@ -11,6 +13,16 @@ pub enum Target {
     Group(u32),
     /// Actions to choose from as from a group, of this entry alone.
     Set(Box<ActionSet>),
+}
+
+impl Target {
+    /// Bytes that it has beside those of an entry at its declared size: see [`super::room`].
+    pub(crate) fn added(&self) -> u64 {
+        match self {
+            Target::Set(set) => set.bytes(),
+            _ => 0,
+        }
+    }
 }
 
 /// Actions of a table's entry to choose from, without members.
@@ -38,6 +50,12 @@ impl ActionSet {
 
     pub fn choices(&self) -> &[Choice] {
         &self.choices
+    }
+
+    fn bytes(&self) -> u64 {
+        let of = |choice: &Choice| size_of::<Choice>() + size_of_val(&*choice.args) + choice.watch.len();
+        let all = self.choices.iter().map(of).sum::<usize>() + size_of_val(&*self.picks);
+        SLOT + (size_of::<ActionSet>() + all) as u64
     }
 }
 

@@ -4,12 +4,14 @@ use control::{CopiesOp, MirrorState, Node, Put, Result, check};
 
 use super::{Answer, Kind, refuse_as};
 use crate::pipeline::Pipeline;
+use crate::replication::{PLACE, group_bytes, session_bytes};
 
 const GROUP: &str = "multicast group";
 const SESSION: &str = "mirror session";
 
 impl Pipeline {
     pub(super) fn act_on_copies(&mut self, op: &CopiesOp) -> Result<Answer> {
+        self.check_copies_room(op)?;
         let replication = &mut self.replication;
         match op {
             CopiesOp::SetGroup { group, copies, put } => {
@@ -82,6 +84,32 @@ impl Pipeline {
             }
         }
         Ok(Answer::Done)
+    }
+
+    fn check_copies_room(&self, op: &CopiesOp) -> Result<()> {
+        let replication = &self.replication;
+        match op {
+            CopiesOp::SetGroup { group, copies, .. } => {
+                let (before, after) = (replication.bytes_of_group(*group), group_bytes(copies.len()));
+                self.check_room(|| format!("{GROUP} {group}"), before, after)
+            }
+            CopiesOp::AddNode { ports, .. } => {
+                let (before, after) = replication.bytes_of_node(None, ports.len());
+                self.check_room(|| "a node".into(), before, after)
+            }
+            CopiesOp::SetNode { node, ports } => {
+                let (before, after) = replication.bytes_of_node(Some(*node), ports.len());
+                self.check_room(|| format!("node {node}"), before, after)
+            }
+            CopiesOp::JoinNode { group, node } => {
+                self.check_room(|| format!("node {node} in {GROUP} {group}"), 0, PLACE)
+            }
+            CopiesOp::SetMirror { session, to, .. } => {
+                let before = replication.session(*session).map_or(0, session_bytes);
+                self.check_room(|| format!("{SESSION} {session}"), before, session_bytes(to))
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -31,6 +31,8 @@ impl Pipeline {
         now: u64,
     ) -> Result<u32> {
         self.check_extras(id, extras)?;
+        let note = extras.note.as_ref().map_or(0, Vec::len) as u64;
+        self.check_entry_room(id, 0, target.added() + note)?;
         let handle = self.table_add(id, found, priority, target)?;
         // Its age counts from now on, with or without a timeout.
         self.write_extras(id, handle, extras, extras.idle_timeout.or(Some(0)), now);
@@ -53,6 +55,11 @@ impl Pipeline {
         if ages && entry.is_some_and(|e| e.is_const) {
             return refuse(format!("entry {handle} is const: it does not age"));
         }
+        if let Some(entry) = entry {
+            let to = target.as_ref().unwrap_or(entry.target()).added();
+            let note = extras.note.as_deref().unwrap_or(entry.note());
+            self.check_entry_room(id, entry.added(), to + note.len() as u64)?;
+        }
         match target {
             Some(target) => self.table_modify(id, handle, target)?,
             None if entry.is_none() => {
@@ -63,6 +70,10 @@ impl Pipeline {
         }
         self.write_extras(id, handle, extras, extras.idle_timeout, now);
         Ok(())
+    }
+
+    pub(super) fn check_entry_room(&self, id: TableId, before: u64, after: u64) -> Result<()> {
+        self.check_room(|| format!("an entry of table `{}`", self.program()[id].info.name), before, after)
     }
 
     fn check_extras(&self, id: TableId, extras: &Extras) -> Result<()> {
@@ -96,9 +107,9 @@ impl Pipeline {
             if let Some(rates) = extras.meter {
                 entry.meter.configure(rates, now);
             }
-            if let Some(note) = &extras.note {
-                entry.note.clone_from(note);
-            }
+        }
+        if let Some(note) = &extras.note {
+            state.set_note(handle, note.clone());
         }
         if let Some(timeout) = idle_timeout {
             state.set_idle_timeout(handle, timeout, now);

@@ -103,6 +103,8 @@ impl Pipeline {
                 self.profile_name(profile)
             ));
         }
+        let want = self.state.profiles[profile].member_bytes(&args);
+        self.check_room(|| format!("a member of `{}`", self.profile_name(profile)), 0, want)?;
         let state = &mut self.state.profiles[profile];
         match number {
             Some(number) => {
@@ -121,9 +123,10 @@ impl Pipeline {
         args: &[BigUint],
     ) -> Result<()> {
         let (action, args) = self.member_action(profile, action, args)?;
-        if self.state.profiles[profile].member(member).is_none() {
-            return no_member(member);
-        }
+        let state = &self.state.profiles[profile];
+        let Some((_, before)) = state.member(member) else { return no_member(member) };
+        let (before, after) = (state.member_bytes(before), state.member_bytes(&args));
+        self.check_room(|| format!("member {member} of `{}`", self.profile_name(profile)), before, after)?;
         self.state.profiles[profile].set_member(member, action, args);
         Ok(())
     }
@@ -172,6 +175,8 @@ impl Pipeline {
     /// Adds an empty group; gives its number.
     pub fn group_add(&mut self, profile: usize) -> Result<u32> {
         self.check_selector(profile)?;
+        let want = Group::default().bytes();
+        self.check_room(|| format!("a group of `{}`", self.profile_name(profile)), 0, want)?;
         Ok(self.state.profiles[profile].add_group())
     }
 
@@ -213,7 +218,15 @@ impl Pipeline {
             }
         }
         self.check_weights(profile, shares.iter().map(|share| share.weight), max_size, Kind::Full)?;
-        self.state.profiles[profile].set_group(group, Group::new(shares, max_size));
+        self.put_group(profile, group, Group::new(shares, max_size))
+    }
+
+    /// Puts what was checked otherwise, if there is room.
+    fn put_group(&mut self, profile: usize, number: u32, group: Group) -> Result<()> {
+        let before = self.state.profiles[profile].group(number).map_or(0, Group::bytes);
+        let what = || format!("group {number} of `{}`", self.profile_name(profile));
+        self.check_room(what, before, group.bytes())?;
+        self.state.profiles[profile].set_group(number, group);
         Ok(())
     }
 
@@ -267,8 +280,7 @@ impl Pipeline {
         }
         shares.push(Share { member, weight: 1, watch: Vec::new() });
         self.check_weights(profile, shares.iter().map(|share| share.weight), max_size, Kind::Full)?;
-        self.state.profiles[profile].set_group(group, Group::new(shares, max_size));
-        Ok(())
+        self.put_group(profile, group, Group::new(shares, max_size))
     }
 
     /// Takes a member out of a group.
@@ -278,8 +290,7 @@ impl Pipeline {
             return refuse_as(Kind::NotFound, format!("member {member} is not in group {group}"));
         };
         shares.remove(at);
-        self.state.profiles[profile].set_group(group, Group::new(shares, max_size));
-        Ok(())
+        self.put_group(profile, group, Group::new(shares, max_size))
     }
 
     fn group_for_change(&self, profile: usize, group: u32, member: u32) -> Result<(Vec<Share>, u32)> {

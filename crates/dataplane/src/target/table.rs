@@ -77,6 +77,7 @@ impl Pipeline {
         check::check_key(&program, id, &found)?;
         self.check_target(id, &target, false)?;
         self.check_style(id, &target)?;
+        self.check_entry_room(id, 0, target.added())?;
         let state = &mut self.state.tables[id.index()];
         if state.find(&found, priority).is_some() {
             return refuse_as(
@@ -97,6 +98,8 @@ impl Pipeline {
         self.writable(id, handle)?;
         self.check_target(id, &target, false)?;
         self.check_style(id, &target)?;
+        let before = self.state.tables[id.index()].entry(handle).map_or(0, |entry| entry.target().added());
+        self.check_entry_room(id, before, target.added())?;
         self.state.tables[id.index()].set_target(handle, target);
         Ok(())
     }
@@ -139,8 +142,13 @@ impl Pipeline {
         if table.implementation.is_none() || !matches!(target, Target::Action { .. }) {
             self.check_target(id, &target, true)?;
         }
+        self.check_default_room(id, self.state.tables[id.index()].default_target().added(), target.added())?;
         self.state.tables[id.index()].set_default(target);
         Ok(())
+    }
+
+    fn check_default_room(&self, id: TableId, before: u64, after: u64) -> Result<()> {
+        self.check_room(|| format!("the default of table `{}`", self.program()[id].info.name), before, after)
     }
 }
 
@@ -178,9 +186,14 @@ impl Pipeline {
             TableOp::SetDefault { table, to, note } => {
                 let id = table.table(&program)?;
                 let target = self.target(&program, id, to)?;
+                if let Some(note) = note {
+                    let state = &self.state.tables[id.index()];
+                    let before = state.default_note().len() as u64 + state.default_target().added();
+                    self.check_default_room(id, before, note.len() as u64 + target.added())?;
+                }
                 self.table_set_default(id, target)?;
                 if let Some(note) = note {
-                    self.state.tables[id.index()].default_note.clone_from(note);
+                    self.state.tables[id.index()].set_default_note(note.clone());
                 }
             }
             TableOp::ResetDefault { table } => {
@@ -190,7 +203,7 @@ impl Pipeline {
                 let id = table.table(&program)?;
                 let state = &self.state.tables[id.index()];
                 let to = leads(&program, id, state.default_target());
-                return Ok(Answer::Default { to, note: state.default_note.clone() });
+                return Ok(Answer::Default { to, note: state.default_note().to_vec() });
             }
             TableOp::Read { table, start, only } => {
                 return self.rows(&program, ps, table.table(&program)?, *start, only.as_ref());
@@ -321,7 +334,7 @@ fn row(program: &Program, id: TableId, now: u64, handle: u32, entry: &Entry) -> 
         idle_timeout: entry.idle_timeout,
         idle_for: now.saturating_sub(entry.last_hit),
         is_const: entry.is_const,
-        note: entry.note.clone(),
+        note: entry.note().to_vec(),
         order: entry.order(),
     }
 }

@@ -42,6 +42,8 @@ struct Saved {
     value_sets: BTreeMap<usize, Vec<Vec<EntryMatch>>>,
     /// All of it, as it was when an operation was to change all of it; later ones need not be prepared for.
     state: Option<State>,
+    /// Bytes of all this that were added at run time.
+    added: u64,
 }
 
 fn keep<T: Clone>(saved: &mut BTreeMap<usize, T>, index: usize, objects: &[T]) {
@@ -70,12 +72,26 @@ fn put_back<T>(saved: BTreeMap<usize, T>, objects: &mut [T]) {
 
 impl Saved {
     fn keep_member(&mut self, profile: usize, number: u32, of: &Profile) {
-        let member = || of.member(number).map(|(action, args)| (action, args.into()));
-        self.members.entry((profile, number)).or_insert_with(member);
+        self.members.entry((profile, number)).or_insert_with(|| {
+            let member = of.member(number);
+            self.added += member.map_or(0, |(_, args)| of.member_bytes(args));
+            member.map(|(action, args)| (action, args.into()))
+        });
     }
 
     fn keep_group(&mut self, profile: usize, number: u32, of: &Profile) {
-        self.groups.entry((profile, number)).or_insert_with(|| of.group(number).cloned());
+        self.groups.entry((profile, number)).or_insert_with(|| {
+            let group = of.group(number).cloned();
+            self.added += group.as_ref().map_or(0, Group::bytes);
+            group
+        });
+    }
+
+    fn keep_table(&mut self, index: usize, tables: &[TableState]) {
+        self.tables.entry(index).or_insert_with(|| {
+            self.added += tables[index].added_bytes();
+            tables[index].clone()
+        });
     }
 }
 
@@ -103,19 +119,34 @@ impl Pipeline {
         self.replication.watch();
         let mut answers = Vec::with_capacity(ops.len());
         for (index, op) in ops.iter().enumerate() {
-            match self.save(op, &mut saved).and_then(|step| Ok((step, self.act(now, op)?))) {
-                Ok((step, answer)) => {
-                    saved.steps.extend(step.map(|(table, step)| (table, step.of(&answer))));
-                    answers.push(answer);
-                }
+            match self.act_one(now, op, &mut saved) {
+                Ok(answer) => answers.push(answer),
                 Err(error) => {
                     self.restore(saved);
+                    self.kept = 0;
                     return Err((index, error));
                 }
             }
         }
         self.replication.settle(true);
+        self.kept = 0;
         Ok(answers)
+    }
+
+    /// Does an operation, with what takes it back in `saved`.
+    fn act_one(&mut self, now: Time, op: &Op, saved: &mut Saved) -> Result<Answer> {
+        let step = self.save(op, saved)?;
+        self.kept = saved.added;
+        let answer = self.act(now, op)?;
+        saved.steps.extend(step.map(|(table, step)| (table, step.of(&answer))));
+        let (bytes, room) = (self.added_bytes(), self.program().room);
+        if bytes > room {
+            let why = format!(
+                "the batch comes to {bytes} bytes with what it replaces, more than the {room} that are there for it"
+            );
+            return Err(Error::new(Kind::Full, why).cure("do it in several batches, or raise `state_bytes`"));
+        }
+        Ok(answer)
     }
 
     /// Copies what an operation may change, but for what it changes in a table alone: how that is taken back comes with the table.
@@ -136,7 +167,7 @@ impl Pipeline {
                 step = self.step(table.table(program)?, change);
             }
             Op::Table(TableOp::Clear { table }) => {
-                keep(&mut saved.tables, table.table(program)?.index(), &state.tables);
+                saved.keep_table(table.table(program)?.index(), &state.tables);
             }
             Op::Profile(ProfileOp::AddMember { profile, member, .. }) => {
                 let index = profile.profile(program)?;
@@ -209,10 +240,15 @@ impl Pipeline {
             ) => keep(&mut saved.value_sets, value_set.value_set(program)?, &state.value_sets),
             // It keeps its changes by itself.
             Op::Copies(_) => {}
-            Op::State(StateOp::SetCrc { .. } | StateOp::Reset {}) => saved.state = Some(state.clone()),
+            Op::State(StateOp::SetCrc { .. } | StateOp::Reset {}) => {
+                saved.added += state.added();
+                saved.state = Some(state.clone());
+            }
             op => undoable(op)?,
         }
-        Ok(step.filter(|(table, _)| !saved.tables.contains_key(table)))
+        let step = step.filter(|(table, _)| !saved.tables.contains_key(table));
+        saved.added += step.as_ref().map_or(0, |(_, step)| step.added());
+        Ok(step)
     }
 
     /// How many cells an operation changes: those beyond 8 words are several, and so are members of a value set by their fields.
@@ -250,7 +286,7 @@ impl Pipeline {
         match at {
             At::Index(handle) => self.state.tables[index].changed(handle).map(|step| (index, step)),
             At::All => {
-                keep(&mut saved.tables, index, &self.state.tables);
+                saved.keep_table(index, &self.state.tables);
                 None
             }
             At::Cells { .. } => None,

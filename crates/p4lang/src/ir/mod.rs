@@ -110,6 +110,8 @@ pub struct Program {
     pub p4_types: Vec<P4Type>,
     /// Package-level annotations on `main`, for pkg_info.
     pub package_annotations: Vec<Annotation>,
+    /// Bytes that [`crate::Limits::state_bytes`] leaves beside the declared sizes, for what is added at run time.
+    pub room: u64,
 }
 
 /// What `main` is made of, in the words of its architecture.

@@ -176,7 +176,10 @@ pub fn lower(hir: &Hir, sources: &SourceMap, budget: &Budget) -> (Option<Program
     let mut program = lowerer.program;
     program.field_lists = lowerer.field_lists.into_values().collect();
     if done.is_ok() {
-        lowerer.diagnostics.extend(crate::sizes::check(&program, &budget.limits, span));
+        match crate::sizes::check(&program, &budget.limits, span) {
+            Ok(room) => program.room = room,
+            Err(found) => lowerer.diagnostics.push(*found),
+        }
     }
     let failed =
         done.is_err() || lowerer.diagnostics.iter().any(|d| d.severity == crate::diag::Severity::Error);

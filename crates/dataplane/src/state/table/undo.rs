@@ -31,6 +31,15 @@ impl Step {
             (step, _) => step,
         }
     }
+
+    /// Bytes that it keeps of what was added at run time.
+    pub(crate) fn added(&self) -> u64 {
+        match self {
+            Step::Added { .. } => 0,
+            Step::Removed(_, entry) | Step::Changed(_, entry) => entry.added(),
+            Step::Default(target, note) => target.added() + note.len() as u64,
+        }
+    }
 }
 
 impl TableState {
@@ -73,12 +82,14 @@ impl TableState {
             }
             Step::Changed(handle, entry) => {
                 self.set_target(handle, entry.target.clone());
-                self.entries[handle as usize] = Some(*entry);
+                self.added_bytes += entry.added();
+                let after = self.entries[handle as usize].replace(*entry);
+                self.added_bytes -= after.map_or(0, |entry| entry.added());
                 self.wait_again(handle);
             }
             Step::Default(target, note) => {
                 self.set_default(target);
-                self.default_note = note;
+                self.set_default_note(note);
             }
         }
     }
