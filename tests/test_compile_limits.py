@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import Run
 from tidegate import TidegateError, p4
 
 HEAD = """#include <v1model.p4>
@@ -37,6 +38,22 @@ def test_state_has_a_limit_that_can_be_raised(tmp_path: Path) -> None:
     ):
         assert part in str(refused.value)
     p4.compile(path, limits={"state_bytes": 2 << 30})
+
+
+def test_waiting_packets_are_a_part_of_the_state(tmp_path: Path) -> None:
+    path = program(tmp_path, "apply { m.x = 1; }")
+    p4.compile(path, limits={"queue_bytes": 1 << 30})
+    with pytest.raises(TidegateError, match="the packets of `all queues` alone 1073741825"):
+        p4.compile(path, limits={"queue_bytes": (1 << 30) + 1})
+
+
+def test_a_switch_refuses_queues_beyond_its_budget(tidegate: Run, tmp_path: Path) -> None:
+    path = program(tmp_path, "apply { m.x = 1; }")
+    words = ["-i", "1@nowhere", "--queues", "256", "--queue-limit", "4294967295"]
+    said = tidegate("switch", path, *words)
+    assert said.code == 1
+    (line,) = said.err.splitlines()
+    assert "full queues of 1 port take" in line
 
 
 def test_less_work_refuses_what_is_compiled_by_default(tmp_path: Path) -> None:

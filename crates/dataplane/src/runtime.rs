@@ -191,6 +191,12 @@ impl Pipeline {
         self.first = budget.checked_sub(self.costs.pass(self.layout.frame_len));
     }
 
+    /// Bytes of a packet that waits, beside those that it has on the wire.
+    #[inline]
+    pub fn waiting_bytes(&self) -> u64 {
+        (size_of::<Work>() + size_of::<Written>() + self.layout.frame_len) as u64
+    }
+
     /// What the packet that was last dropped in [`Pipeline::depart`] has cost.
     pub fn spent(&self) -> u64 {
         self.spent

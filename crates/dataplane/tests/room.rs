@@ -47,7 +47,7 @@ const BUDGET: u64 = 2 << 20;
 /// The program's declared sizes take some hundred KiB of the budget.
 fn program() -> Arc<Program> {
     let mut options = p4lang::Options::default();
-    options.limits.state_bytes = BUDGET;
+    (options.limits.state_bytes, options.limits.queue_bytes) = (BUDGET, 1 << 10);
     let compiled = p4lang::compile_str("room.p4", PROGRAM, None, &options);
     let program = compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics));
     assert!((BUDGET / 2..BUDGET).contains(&program.room), "{}", program.room);

@@ -29,7 +29,8 @@ impl Network {
         let id = self.node(name, NO_HOST);
         self.nodes[id.0 as usize].switch = self.switches.len() as u32;
         let clock = Clock::default();
-        self.programs.push(Planned { program, queues: queues.max(1), cpu_port, clock, node: id });
+        let queues = queues.max(1);
+        self.programs.push(Planned { program, queues, cpu_port, clock, bounded: false, node: id });
         self.switches.push(None);
         id
     }
@@ -38,6 +39,13 @@ impl Network {
     pub fn clock(&mut self, node: NodeId, clock: Clock) {
         for planned in self.programs.iter_mut().filter(|planned| planned.node == node) {
             planned.clock = clock;
+        }
+    }
+
+    /// Has all packets that wait in a switch within [`Program::queue_bytes`]. To be called before its state is read.
+    pub fn bound_queues(&mut self, node: NodeId) {
+        for planned in self.programs.iter_mut().filter(|planned| planned.node == node) {
+            planned.bounded = true;
         }
     }
 
@@ -137,6 +145,7 @@ impl Network {
                 cpu_port: planned.cpu_port,
                 clock: planned.clock,
                 seed: self.seed ^ index as u64,
+                most_waiting: planned.bounded.then_some(planned.program.queue_bytes),
             };
             // Switches of one program share its code.
             let same = |other: &usize| Arc::ptr_eq(&self.programs[*other].program, &planned.program);

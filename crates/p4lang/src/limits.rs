@@ -100,8 +100,8 @@ limits! {
     frame_bytes: crate::sizes::MAX_FRAME, "bytes of headers, metadata and variables", "use smaller stacks, headers and variables";
     /// Bytes of the state that a switch keeps for the program.
     state_bytes: 1 << 30, "bytes of state", "declare fewer or narrower cells and entries";
-    /// Packets that wait in queues, for the program's state: each keeps its frame.
-    queued_packets: 1_024, "queued packets", "";
+    /// Bytes of the packets that wait in queues of a live switch, each with its frame; a part of `state_bytes`.
+    queue_bytes: 256 << 20, "bytes of waiting packets", "";
 }
 
 impl Limits {

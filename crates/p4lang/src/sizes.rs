@@ -76,8 +76,13 @@ pub fn state(program: &Program, limits: &Limits, main: Span) -> Vec<Demand> {
         let fields: u128 = digest.fields.iter().map(|(_, width)| DIGEST_FIELD + words(*width)).sum();
         add("digest", &digest.info, DIGESTS, "waiting messages", ENTRY + fields);
     }
-    let frames = Info { name: "all queues".into(), span: main, ..Info::default() };
-    add("packets of", &frames, limits.queued_packets, "frames", frame(program));
+    out.push(Demand {
+        kind: "packets of",
+        name: "all queues".into(),
+        shape: "`queue_bytes`".into(),
+        bytes: limits.queue_bytes.into(),
+        span: main,
+    });
     out
 }
 

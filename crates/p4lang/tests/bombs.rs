@@ -648,8 +648,8 @@ fn each_limit_is_named_by_what_goes_beyond_it() {
     assert!(compiled.program.is_some() && compiled.diagnostics.is_empty(), "{:?}", compiled.diagnostics);
     for (name, _) in Limits::default().all() {
         let mut limits = Limits::default();
-        // Of queued packets more take more; they are no limit themselves.
-        let (value, expected) = if name == "queued_packets" { (1 << 40, "state_bytes") } else { (1, name) };
+        // More of it takes more of the state; beyond it packets are dropped.
+        let (value, expected) = if name == "queue_bytes" { (1 << 40, "state_bytes") } else { (1, name) };
         assert!(limits.set(name, value));
         let compiled = compile(&limits);
         let found: Vec<_> = compiled.diagnostics.iter().filter_map(named).collect();

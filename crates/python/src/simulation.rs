@@ -158,6 +158,13 @@ impl Simulation {
         })
     }
 
+    /// Has all packets that wait in a switch within its program's limit `queue_bytes`.
+    fn bound_queues(&self, py: Python<'_>, node: u32) -> PyResult<()> {
+        let node = self.node(node)?;
+        self.with(py, |network| network.bound_queues(node));
+        Ok(())
+    }
+
     /// Whether a run ends early whenever this switch has digests or packets for its controller.
     fn watch(&self, py: Python<'_>, node: u32) -> PyResult<()> {
         let node = self.node(node)?;

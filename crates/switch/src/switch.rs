@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-use control::{Error, Generator, Kind, PacketIn, PortConfig, QueueState, Result, Statistics};
+use control::{Error, Generator, Kind, PacketIn, PortConfig, QueueLimit, QueueState, Result, Statistics};
 use dataplane::clock::Clock;
 use dataplane::pipeline::{Pipeline, QueueInfo, Received, WORK_BUDGET, Work};
 use dataplane::state::DigestMessage;
@@ -36,7 +36,12 @@ pub struct Config {
     pub clock: Clock,
     /// Seed of the program's `random`.
     pub seed: u64,
+    /// Bytes that all packets that wait may have, in queues and for the controller, with their frames; `None`: as their queues allow.
+    pub most_waiting: Option<u64>,
 }
+
+/// Bytes of a full packet on Ethernet, of which queues are reckoned to be full.
+const FULL: u64 = 1514;
 
 /// A packet that leaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +77,11 @@ pub struct Switch {
     packet_ins_lost: u64,
     /// Packets that waited when another program came.
     replaced: u64,
+    /// See [`Config::most_waiting`].
+    most_waiting: Option<u64>,
+    /// Bytes of packets that wait, with their frames; and packets that were dropped because they were too many.
+    waiting: u64,
+    no_memory: u64,
 }
 
 impl Switch {
@@ -105,6 +115,7 @@ impl Switch {
             let error = Error::invalid(format!("port {cpu} is the controller's, and has a wire too"));
             return Err(error.of(format!("port {cpu}")).cure("give it another number"));
         }
+        check_queues(&pipeline, config.most_waiting, config.ports.iter().flatten())?;
         Ok(Switch {
             pipeline,
             ports: config.ports.iter().map(|port| port.as_ref().map(Port::new)).collect(),
@@ -117,6 +128,9 @@ impl Switch {
             no_port: 0,
             packet_ins_lost: 0,
             replaced: 0,
+            most_waiting: config.most_waiting,
+            waiting: 0,
+            no_memory: 0,
         })
     }
 
@@ -151,6 +165,7 @@ impl Switch {
         self.packet_ins.clear();
         self.counts.packet_ins -= waiting;
         self.replaced += waiting;
+        self.waiting = 0;
         Ok(())
     }
 
@@ -271,17 +286,29 @@ impl Switch {
             self.pipeline.discard(packet);
             return;
         };
+        let bytes = packet.wire_len() + self.pipeline.waiting_bytes();
+        if self.most_waiting.is_some_and(|most| self.waiting + bytes > most) {
+            self.no_memory += 1;
+            self.pipeline.discard(packet);
+            return;
+        }
         match port.push(port.queue_of(packet.priority), packet) {
-            Ok(true) => self.ready.push(number),
-            Ok(false) => {}
+            Ok(asked) => {
+                self.waiting += bytes;
+                if asked {
+                    self.ready.push(number);
+                }
+            }
             Err(packet) => self.pipeline.discard(packet),
         }
     }
 
     fn packet_in(&mut self, at: Time, mut packet: Box<Written>) {
-        if self.packet_ins.len() < MAX_PACKET_INS {
+        let room = self.most_waiting.is_none_or(|most| self.waiting + packet.wire_len() <= most);
+        if self.packet_ins.len() < MAX_PACKET_INS && room {
             self.counts.packet_ins += 1;
             let bytes = packet.whole().to_vec();
+            self.waiting += bytes.len() as u64;
             self.packet_ins.push_back(PacketIn { at, bytes, more: packet.zeros() });
         } else {
             self.packet_ins_lost += 1;
@@ -296,6 +323,7 @@ impl Switch {
         let mut spent = 0;
         loop {
             let Popped { packet, queue, info, waited, bytes, credit } = self.port_mut(number)?.pop(now)?;
+            self.waiting -= bytes + self.pipeline.waiting_bytes();
             let out = self.pipeline.depart(now.as_ps(), packet, info, &mut self.pending);
             self.enqueue_pending(now);
             let cost = DROPPED + self.pipeline.spent();
@@ -410,6 +438,12 @@ impl Switch {
     /// As [`Switch::new`]; and no such port. Nothing is changed then.
     pub fn configure_port(&mut self, number: u32, config: &PortConfig) -> Result<()> {
         config.check(number)?;
+        if self.port(number).is_none() {
+            return Err(self.no_such_port(number));
+        }
+        let ports = self.ports.iter().enumerate().filter(|(other, _)| *other != number as usize);
+        let others: Vec<PortConfig> = ports.filter_map(|(_, port)| port.as_ref().map(Port::config)).collect();
+        check_queues(&self.pipeline, self.most_waiting, others.iter().chain([config]))?;
         let Some(port) = self.port_mut(number) else { return Err(self.no_such_port(number)) };
         port.configure(config);
         if port.waiting() > 0 {
@@ -430,7 +464,9 @@ impl Switch {
 
     /// The next packet for the controller.
     pub fn take_packet_in(&mut self) -> Option<PacketIn> {
-        self.packet_ins.pop_front()
+        let packet = self.packet_ins.pop_front()?;
+        self.waiting -= packet.bytes.len() as u64;
+        Some(packet)
     }
 
     /// Memory for a packet, of one that was dropped if there is.
@@ -472,6 +508,7 @@ impl Switch {
         let full = queues.map(|q| q.statistics.dropped).sum();
         let fixed = [
             ("queue full", full),
+            ("queue memory", self.no_memory),
             ("no such port", self.no_port),
             ("too many packet-ins", self.packet_ins_lost),
             ("program replaced", self.replaced),
@@ -479,6 +516,36 @@ impl Switch {
         counts.dropped.extend(fixed.into_iter().filter(|(_, count)| *count > 0));
         counts
     }
+}
+
+/// Refuses queues whose limits promise more than `most` bytes, if they are full of full packets.
+fn check_queues<'a>(
+    pipeline: &Pipeline,
+    most: Option<u64>,
+    ports: impl Iterator<Item = &'a PortConfig>,
+) -> Result<()> {
+    let Some(most) = most else { return Ok(()) };
+    let beside = u128::from(pipeline.waiting_bytes());
+    let of = |limit: &QueueLimit| {
+        let bytes = limit.bytes.map(|bytes| u128::from(bytes.get()));
+        let packets = limit.packets.map(|packets| u128::from(packets) * u128::from(FULL));
+        // Of two limits the smaller one holds.
+        let bytes = bytes.into_iter().chain(packets).min().unwrap_or(0);
+        bytes + bytes.div_ceil(FULL.into()) * beside
+    };
+    let (mut count, mut sum) = (0, 0u128);
+    for port in ports {
+        count += 1;
+        sum += port.queues.iter().map(|queue| of(&queue.limit)).sum::<u128>();
+    }
+    if sum <= u128::from(most) {
+        return Ok(());
+    }
+    let why = format!(
+        "full queues of {count} port{} take {sum} bytes with what the program keeps of each packet; `queue_bytes` is {most}",
+        if count == 1 { "" } else { "s" }
+    );
+    Err(Error::invalid(why).cure("give fewer or shorter queues, or raise `queue_bytes`"))
 }
 
 impl fmt::Debug for Switch {

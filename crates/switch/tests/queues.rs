@@ -54,6 +54,69 @@ fn switch(ports: &[&[QueueLimit]]) -> Switch {
     switch
 }
 
+/// As [`switch`], where all packets that wait have so many bytes.
+fn bounded(ports: &[&[QueueLimit]], most: u64) -> control::Result<Switch> {
+    let compiled = compile_str("queues.p4", PROGRAM, None, &Options::default());
+    let ports = ports.iter().map(|queues| Some(PortConfig::new(queues.to_vec()))).collect();
+    let config = Config { ports, cpu_port: Some(100), most_waiting: Some(most), ..Config::default() };
+    Switch::new(Arc::new(compiled.program.unwrap()), &config)
+}
+
+/// What is set of one queue holds for itself; beyond the bound of the switch a packet is dropped, and counted by that reason.
+#[test]
+fn packets_that_wait_are_within_the_bound_of_the_switch() {
+    let most = 64 << 10;
+    let mut switch = bounded(&[&[packets(4)], &[QueueLimit { packets: None, bytes: None }]], most).unwrap();
+    let each = 1000 + switch.pipeline().waiting_bytes();
+    let fits = most / each;
+    assert!(fits > 8);
+    let send = |switch: &mut Switch, port: u8, count: u64| {
+        for _ in 0..count {
+            switch.receive(Time::ZERO, 0, &[&[port, 0, 0, 0][..], &[7; 996]].concat(), 0);
+        }
+    };
+    let dropped = |switch: &Switch| switch.statistics().dropped;
+    send(&mut switch, 1, fits + 3);
+    assert_eq!(dropped(&switch), [("queue memory", 3)]);
+    assert_eq!(switch.statistics().held, fits);
+    // It is for all ports, and for packets to the controller.
+    send(&mut switch, 0, 1);
+    send(&mut switch, 100, 1);
+    assert_eq!(dropped(&switch), [("queue memory", 4), ("too many packet-ins", 1)]);
+    // What leaves makes room.
+    while switch.transmit(Time::ZERO, 1).is_some() {}
+    send(&mut switch, 0, 4);
+    send(&mut switch, 100, 1);
+    assert!(switch.take_packet_in().is_some());
+    send(&mut switch, 1, fits - 4);
+    assert_eq!(dropped(&switch), [("queue memory", 4), ("too many packet-ins", 1)]);
+    send(&mut switch, 1, 1);
+    assert_eq!(dropped(&switch)[0], ("queue memory", 5));
+    // Another program throws away what waits.
+    let next = dataplane::pipeline::Pipeline::interpreted(switch.program().clone(), 0).unwrap();
+    switch.replace_program(Time::ZERO, next, false).unwrap();
+    send(&mut switch, 1, fits);
+    assert_eq!(dropped(&switch)[0], ("queue memory", 5));
+}
+
+#[test]
+fn queues_that_promise_more_than_the_bound_are_refused() {
+    let most = 256 << 20;
+    let huge = packets(u64::from(u32::MAX));
+    let why = bounded(&[&[huge; 256], &[huge; 256]], most).err().unwrap().to_string();
+    for part in ["full queues of 2 ports take", "`queue_bytes` is 268435456", "fewer or shorter queues"] {
+        assert!(why.contains(part), "{why}");
+    }
+    let bytes = |bytes| QueueLimit { packets: None, bytes: Some(Bytes::new(bytes)) };
+    assert!(bounded(&[&[bytes(most)]], most).is_err());
+    let both = QueueLimit { packets: Some(1000), bytes: Some(Bytes::new(most)) };
+    let mut switch = bounded(&[&[packets(1000); 8], &[both]], most).unwrap();
+    // Nor can they be set so.
+    let config = PortConfig::new(vec![huge]);
+    assert!(switch.configure_port(1, &config).unwrap_err().to_string().contains("`queue_bytes`"));
+    switch.configure_port(1, &PortConfig::new(vec![packets(2000)])).unwrap();
+}
+
 fn packets(most: u64) -> QueueLimit {
     QueueLimit { packets: Some(most), bytes: None }
 }

@@ -55,6 +55,7 @@ class LiveSwitch:
         units.seed(seed)
         self.core = _core.Simulation(seed)
         self.node = self.core.switch(name, program.core, queues, cpu_port, False)
+        self.core.bound_queues(self.node)
         self._wiring: list[tuple[int, str | None, str, str]] = []
         for port in self.ports:
             host = self.core.host(port.interface)

@@ -110,6 +110,8 @@ pub struct Program {
     pub p4_types: Vec<P4Type>,
     /// Package-level annotations on `main`, for pkg_info.
     pub package_annotations: Vec<Annotation>,
+    /// [`crate::Limits::queue_bytes`].
+    pub queue_bytes: u64,
     /// Bytes that [`crate::Limits::state_bytes`] leaves beside the declared sizes, for what is added at run time.
     pub room: u64,
 }

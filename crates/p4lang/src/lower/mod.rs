@@ -177,7 +177,7 @@ pub fn lower(hir: &Hir, sources: &SourceMap, budget: &Budget) -> (Option<Program
     program.field_lists = lowerer.field_lists.into_values().collect();
     if done.is_ok() {
         match crate::sizes::check(&program, &budget.limits, span) {
-            Ok(room) => program.room = room,
+            Ok(room) => (program.room, program.queue_bytes) = (room, budget.limits.queue_bytes),
             Err(found) => lowerer.diagnostics.push(*found),
         }
     }
