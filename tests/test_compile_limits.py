@@ -47,13 +47,60 @@ def test_waiting_packets_are_a_part_of_the_state(tmp_path: Path) -> None:
         p4.compile(path, limits={"queue_bytes": (1 << 30) + 1})
 
 
-def test_a_switch_refuses_queues_beyond_its_budget(tidegate: Run, tmp_path: Path) -> None:
-    path = program(tmp_path, "apply { m.x = 1; }")
-    words = ["-i", "1@nowhere", "--queues", "256", "--queue-limit", "4294967295"]
-    said = tidegate("switch", path, *words)
+LARGE = "register<bit<64>>(1 << 27) large; apply { large.write(0, 1); }"
+
+
+def test_check_takes_limits(tidegate: Run, tmp_path: Path) -> None:
+    path = program(tmp_path, LARGE)
+    assert "state-limit" in tidegate("check", path).err
+    assert tidegate("check", path, "--limit", "state_bytes=2147483648", "--limit", "depth=500").code == 0
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        (["state_byte=1"], "'state_byte=1' is not NAME=VALUE; did you mean 'state_bytes'? the names are "),
+        (["state_bytes"], "'state_bytes' is not NAME=VALUE; "),
+        (["work=-1"], "'work=-1': give a whole number from 0 to 18446744073709551615"),
+        (["work=18446744073709551616"], "give a whole number from 0 to 18446744073709551615"),
+        (["work=1", "work=2"], "work is given twice"),
+    ],
+)
+@pytest.mark.parametrize("command", ["check", "switch"])
+def test_what_is_no_limit_is_one_message(
+    tidegate: Run, tmp_path: Path, command: str, limits: list[str], message: str
+) -> None:
+    words = [word for limit in limits for word in ("--limit", limit)]
+    ports = ["-i", "1@nowhere"] if command == "switch" else []
+    said = tidegate(command, program(tmp_path, "apply {}"), *ports, *words)
     assert said.code == 1
     (line,) = said.err.splitlines()
-    assert "full queues of 1 port take" in line
+    assert f"--limit {message}" in line or (message in line and "--limit" in line)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            'queues = 256\nqueue_limit = "4294967295"\n',
+            "full queues of 1 port take",
+        ),
+        (
+            'queue_limit = "100000"\n[limit]\nqueue_bytes = 1000000\n',
+            "`queue_bytes` is 1000000; give fewer or shorter queues, or raise `queue_bytes`",
+        ),
+    ],
+)
+def test_a_switch_refuses_queues_beyond_its_budget(
+    tidegate: Run, tmp_path: Path, settings: str, message: str
+) -> None:
+    path = tmp_path / "switch.toml"
+    of = program(tmp_path, "apply { m.x = 1; }")
+    path.write_text(f'program = "{of}"\ninterface = ["1@nowhere"]\n{settings}')
+    said = tidegate("switch", "--config", path)
+    assert said.code == 1
+    (line,) = said.err.splitlines()
+    assert message in line
 
 
 def test_less_work_refuses_what_is_compiled_by_default(tmp_path: Path) -> None:

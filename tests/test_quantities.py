@@ -218,6 +218,16 @@ def test_large_arrays_are_read_in_slices_and_what_is_left_out_is_counted(
     assert all(count <= sizes[kind] for kind, _, count in asked)
     assert max(start for kind, start, _ in asked if kind == "register_read") == 98_304, "and to the end"
 
+    # Other numbers of series.
+    for most in (0, 3, 1000):
+        subject = Subject(pipeline, pipeline._core, lambda: program, cells=most)  # type: ignore[arg-type]
+        assert len([at for name, at in values("register") if name == "I.r"]) == min(most, 100)
+        assert values("register_cells_left_out")["I.r",] == 100 - min(most, 100)
+        assert len(values("counter_bytes")) == min(most, 100)
+        assert len(values("meter_committed_rate")) == min(most, 300)
+        assert values("meter_cells_left_out") == {("I.m1",): 300 - min(most, 300)}
+    subject = Subject(pipeline, pipeline._core, lambda: program)  # type: ignore[arg-type]
+
     # With less room some are not looked at.
     monkeypatch.setattr(readings, "MAX_BYTES", 80_000)
     monkeypatch.setattr(readings, "MAX_METERS", 1000)

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from tidegate._core import TidegateError
+
 Program = Annotated[Path, typer.Argument(metavar="PROG.p4", help="P4_16 program.", show_default=False)]
 Include = Annotated[
     list[str] | None, typer.Option("-I", metavar="DIR", help="Search DIR for includes.", show_default=False)
@@ -15,6 +17,15 @@ Include = Annotated[
 Define = Annotated[
     list[str] | None,
     typer.Option("-D", metavar="NAME[=TEXT]", help="Define a macro.", show_default=False),
+]
+Limit = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--limit",
+        metavar="NAME=VALUE",
+        help="Limit of a program, as state_bytes=4294967296; docs/security.md lists them.",
+        show_default=False,
+    ),
 ]
 Settings = Annotated[
     list[str] | None,
@@ -37,6 +48,16 @@ Threads = Annotated[
         help="Threads of each simulation; the results are those of one. A run that cannot gain uses fewer, and says why.",
     ),
 ]
+
+
+def program_limits(given: list[str] | None) -> dict[str, int]:
+    """What `--limit` means."""
+    from tidegate import p4
+
+    try:
+        return p4.parse_limits(given or [])
+    except TidegateError as error:
+        raise TidegateError(f"--limit {error}") from None
 
 
 def results_folder(default: str) -> Any:

@@ -124,8 +124,8 @@ fn definition(text: &str) -> Result<(String, String)> {
 }
 
 /// The program that is this text. It can include nothing but the architecture's declarations.
-pub fn program_from_text(name: &str, text: &str) -> Result<Arc<Program>> {
-    let options = p4lang::Options { no_files: true, ..p4lang::Options::default() };
+pub fn program_from_text(name: &str, text: &str, limits: Limits) -> Result<Arc<Program>> {
+    let options = p4lang::Options { no_files: true, limits, ..p4lang::Options::default() };
     let compiled = p4lang::compile_str(name, text, None, &options);
     let (sources, diagnostics) = (compiled.sources, compiled.diagnostics);
     Compiled { program: compiled.program.map(Arc::new), sources, diagnostics }.into_program()

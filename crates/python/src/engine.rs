@@ -35,8 +35,9 @@ impl Program {
 
     /// Compiles text that comes from elsewhere: it can include nothing but the architecture's declarations.
     #[staticmethod]
-    fn from_text(py: Python<'_>, name: &str, text: &str) -> PyResult<Program> {
-        py.detach(|| commands::load::program_from_text(name, text)).map(Program).map_err(raise)
+    fn from_text(py: Python<'_>, name: &str, text: &str, limits: HashMap<String, u64>) -> PyResult<Program> {
+        let limits = commands::load::limits(limits).map_err(raise)?;
+        py.detach(|| commands::load::program_from_text(name, text, limits)).map(Program).map_err(raise)
     }
 
     /// P4Info in protobuf text form.

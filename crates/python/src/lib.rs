@@ -62,6 +62,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(addresses::host_ipv4, m)?)?;
     m.add_function(wrap_pyfunction!(addresses::host_mac, m)?)?;
     m.add_function(wrap_pyfunction!(addresses::flow_ports, m)?)?;
+    m.add_function(wrap_pyfunction!(tasks::default_limits, m)?)?;
     m.add_function(wrap_pyfunction!(tasks::check, m)?)?;
     m.add_function(wrap_pyfunction!(tasks::stf, m)?)?;
     m.add_function(wrap_pyfunction!(monitor::monitor, m)?)?;

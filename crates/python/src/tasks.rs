@@ -1,5 +1,6 @@
 //! The commands of `tidegate`: each gives back the JSON text of its answer, or raises `TidegateError` with one message.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use commands::load::{Engine, Source};
@@ -33,16 +34,24 @@ pub(crate) fn interruptible<T: Send>(
     result.map_err(raise)
 }
 
+/// Limits of the compiler, by name.
+#[pyfunction]
+pub fn default_limits() -> Vec<(&'static str, u64)> {
+    p4lang::Limits::default().all()
+}
+
 #[pyfunction]
 pub fn check(
     py: Python<'_>,
     path: PathBuf,
     includes: Vec<PathBuf>,
     defines: Vec<String>,
+    limits: HashMap<String, u64>,
     p4info: Option<PathBuf>,
     color: bool,
 ) -> PyResult<String> {
-    let source = Source { path, includes, defines, ..Source::default() };
+    let limits = commands::load::limits(limits).map_err(raise)?;
+    let source = Source { path, includes, defines, limits };
     let answer = py.detach(|| commands::check::check(&source, p4info.as_deref(), color)).map_err(raise)?;
     Ok(answer.to_string())
 }

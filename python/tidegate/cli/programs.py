@@ -21,8 +21,10 @@ from tidegate.options import (
     EngineOption,
     Include,
     Json,
+    Limit,
     Program,
     Seed,
+    program_limits,
 )
 
 
@@ -35,14 +37,16 @@ def check(
     program: Program,
     include: Include = None,
     define: Define = None,
+    limit: Limit = None,
     p4info: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write P4Info (protobuf text).", show_default=False)
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Compile a program and print diagnostics or a summary."""
+    limits, colored = program_limits(limit), color() and not as_json
     answer = json.loads(
-        _core.check(program, include_dirs(include), define or [], p4info, color=color() and not as_json)
+        _core.check(program, include_dirs(include), define or [], limits, p4info, color=colored)
     )
     rendered = answer.pop("rendered")
     sys.stderr.write(rendered)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tidegate.p4 import Program
 
 MAX_CELLS = 64
-"""Cells of a register, counter or meter that are shown if none is asked for: the first that are not zero."""
+"""The default of `Subject.cells`."""
 MAX_BYTES = 32 << 20
 """Bytes of all registers that are looked at for this, and of all counters; so much takes some milliseconds."""
 MAX_METERS = 65_536
@@ -64,6 +64,8 @@ class Subject:
     """Messages that controllers did not take in time."""
     flows: Callable[[], Sequence[tuple[str, Mapping[str, Any]]]] | None = None
     """Labels of the network's flows, and what came of each so far."""
+    cells: int = MAX_CELLS
+    """Cells of a register, counter or meter that are shown if none is asked for: the first that are not zero."""
 
 
 Value = tuple[str, tuple[object, ...], float]
@@ -168,9 +170,9 @@ def _index(only: Labels) -> int | None:
 
 
 def _shown(
-    size: int, cell_bytes: int, room: int, read: Callable[[int, int], Words]
+    size: int, cell_bytes: int, room: int, most: int, read: Callable[[int, int], Words]
 ) -> tuple[list[tuple[int, Words]], int, int]:
-    """The first cells that are not zero with their values, how many there are, and how many cells were looked at.
+    """The first `most` cells that are not zero with their values, how many there are, and how many cells were looked at.
 
     Read slice by slice, no more than there is room for.
     """
@@ -182,7 +184,7 @@ def _shown(
         cells = read(start, min(step, looked - start))
         (found,) = np.nonzero(cells if cells.ndim == 1 else cells.any(axis=1))
         there += len(found)
-        shown += [(start + int(at), cells[at]) for at in found[: MAX_CELLS - len(shown)]]
+        shown += [(start + int(at), cells[at]) for at in found[: most - len(shown)]]
     return shown, there, looked
 
 
@@ -206,7 +208,8 @@ def registers(subject: Subject, only: Labels) -> Iterator[Value]:
             continue
         size, width = declared[name]["size"], declared[name]["bits"]
         cell_bytes = 8 * max(1, -(-width // 64))
-        shown, there, looked = _shown(size, cell_bytes, room, partial(subject.api.register_read, name))
+        read = partial(subject.api.register_read, name)
+        shown, there, looked = _shown(size, cell_bytes, room, subject.cells, read)
         room -= looked * cell_bytes
         yield "register_cells_not_zero", (name,), there
         yield "register_cells_left_out", (name,), size - looked + there - len(shown)
@@ -224,7 +227,8 @@ def counters(subject: Subject, only: Labels) -> Iterator[Value]:
             shown = [(index, subject.api.counter_read(name, index, 1)[0])]
         else:
             size = declared[name]["size"]
-            shown, there, looked = _shown(size, 16, room, partial(subject.api.counter_read, name))
+            read = partial(subject.api.counter_read, name)
+            shown, there, looked = _shown(size, 16, room, subject.cells, read)
             room -= looked * 16
             yield "counter_cells_left_out", (name,), size - looked + there - len(shown)
         for cell, counts in shown:
@@ -248,7 +252,7 @@ def meters(subject: Subject, only: Labels) -> Iterator[Value]:
                 if rates is None:
                     continue
                 there += 1
-                if shown == MAX_CELLS:
+                if shown == subject.cells:
                     continue
                 shown += 1
                 committed, burst, peak, peak_burst = rates

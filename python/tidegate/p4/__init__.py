@@ -24,6 +24,7 @@ from tidegate import INCLUDE, _core, units
 from tidegate._core import TidegateError
 from tidegate.control import Digest, PipelineApi
 from tidegate.control.operations import DigestsTake
+from tidegate.suggest import did_you_mean
 
 
 class Pipeline(PipelineApi):
@@ -87,9 +88,11 @@ class Program:
         self.core = core
 
     @classmethod
-    def from_text(cls, text: str, name: str = "program.p4") -> Program:
+    def from_text(
+        cls, text: str, name: str = "program.p4", *, limits: Mapping[str, int] | None = None
+    ) -> Program:
         """Compile a program from text. It can include only `core.p4` and its architecture's declarations."""
-        return cls(_core.Program.from_text(name, text))
+        return cls(_core.Program.from_text(name, text, _limits(limits)))
 
     @property
     def p4info(self) -> str:
@@ -120,7 +123,30 @@ def compile(
     files that systems share. `limits` replaces default limits of the compiler by name, `limits={"state_bytes": 4 << 30}`;
     docs/security.md lists them.
     """
-    given = {
-        name: units.below(value, 0, 2**64, f"the limit {name}") for name, value in (limits or {}).items()
-    }
-    return Program(_core.Program(path, [*includes, INCLUDE], list(defines), given))
+    return Program(_core.Program(path, [*includes, INCLUDE], list(defines), _limits(limits)))
+
+
+def _limits(given: Mapping[str, int] | None) -> dict[str, int]:
+    return {name: units.below(value, 0, 2**64, f"the limit {name}") for name, value in (given or {}).items()}
+
+
+def parse_limits(given: Sequence[str]) -> dict[str, int]:
+    """Limits of the compiler by name, from `NAME=VALUE` texts. Raises `TidegateError`.
+
+    >>> parse_limits(["state_bytes=4294967296"])
+    {'state_bytes': 4294967296}
+    """
+    known = dict(_core.default_limits())
+    found: dict[str, int] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or name not in known:
+            raise TidegateError(
+                f"{text!r} is not NAME=VALUE; {did_you_mean(name, known)}the names are {', '.join(known)}"
+            )
+        if not (value.isascii() and value.isdecimal() and len(value) <= 20 and int(value) < 2**64):
+            raise TidegateError(f"{text!r}: give a whole number from 0 to {2**64 - 1}")
+        if name in found:
+            raise TidegateError(f"{name} is given twice")
+        found[name] = int(value)
+    return found

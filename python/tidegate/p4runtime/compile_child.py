@@ -1,6 +1,7 @@
 """Compiles one program in a process of its own, within limits. Run by `compiling.py`, never imported.
 
-Arguments: the extension's file, the parent's process id, processor time in seconds, bytes of address space, bytes of an answer.
+Arguments: the extension's file, the parent's process id, processor time in seconds, bytes of address space, bytes of an answer;
+limits of the compiler, as NAME=VALUE.
 The program's text is the standard input. The answer is the standard output: a letter, `+` with the P4Info, or `-` with what is wrong.
 It imports nothing of the package, so that it starts in some tens of milliseconds.
 """
@@ -36,7 +37,7 @@ def confine(parent: int, cpu_s: int, memory: int) -> None:
     os.nice(10)
 
 
-def compiled(extension: str, text: str) -> tuple[str, str]:
+def compiled(extension: str, text: str, limits: dict[str, int]) -> tuple[str, str]:
     """What came of it."""
     from importlib.machinery import ExtensionFileLoader
     from importlib.util import module_from_spec, spec_from_file_location
@@ -48,7 +49,7 @@ def compiled(extension: str, text: str) -> tuple[str, str]:
     spec.loader.exec_module(core)
     try:
         try:
-            program = core.Program.from_text("program.p4", text)
+            program = core.Program.from_text("program.p4", text, limits)
         except core.TidegateError as error:
             return "-", f"the program does not compile:\n{error}"
         try:
@@ -66,13 +67,14 @@ def compiled(extension: str, text: str) -> tuple[str, str]:
 
 def main() -> None:
     """Read, compile, answer."""
-    extension, parent, cpu_s, memory, most = sys.argv[1:]
+    extension, parent, cpu_s, memory, most, *given = sys.argv[1:]
+    limits = {name: int(value) for name, _, value in (one.partition("=") for one in given)}
     confine(int(parent), int(cpu_s), int(memory))
     text = sys.stdin.buffer.read().decode()
     # With less room on the stack than threads of the server have: what is deep here is not too deep there.
     threading.stack_size(STACK)
     answers: list[tuple[str, str]] = []
-    thread = threading.Thread(target=lambda: answers.append(compiled(extension, text)))
+    thread = threading.Thread(target=lambda: answers.append(compiled(extension, text, limits)))
     thread.start()
     thread.join()
     kind, said = answers[0]

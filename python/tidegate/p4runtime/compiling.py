@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -32,8 +32,10 @@ MOST_MESSAGES = 16_384
 class Compiler:
     """Says what a program's P4Info is, or why it cannot be run. For any thread."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, program_limits: Mapping[str, int] | None = None) -> None:
+        """`program_limits`: of the compiler, by name, where they are not its defaults."""
         self._limits = limits
+        self.program_limits = dict(program_limits or {})
         self._turns = threading.BoundedSemaphore(limits.compilations)
         self._places = threading.BoundedSemaphore(2 * limits.compilations)
         self._changed = threading.Lock()
@@ -74,6 +76,7 @@ class Compiler:
         extension = str(Path(str(_core.__file__)).resolve())
         words = [sys.executable, "-I", "-S", CHILD, extension, str(os.getpid())]
         words += [str(limits.compile_cpu_s), str(limits.compile_bytes), str(MOST_ANSWER)]
+        words += [f"{name}={value}" for name, value in self.program_limits.items()]
         began = time.monotonic()
         with self._started(words) as child:
             try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -29,12 +29,13 @@ class Configuration:
         on_program: Callable[[Program], None],
         busy: AbstractContextManager[Any],
         limits: Limits,
+        program_limits: Mapping[str, int] | None = None,
     ) -> None:
         """`busy` is held while the program is replaced, and not while one is compiled."""
         self._device = device
         self._busy = busy
         self._limits = limits
-        self._compiler = Compiler(limits)
+        self._compiler = Compiler(limits, program_limits)
         self._on_program = on_program
         self._translations = translations
         self.committed: Running | None = None
@@ -110,7 +111,11 @@ class Configuration:
     def _made(self, config: Any, text: str | None) -> Running:
         """The config, which has been verified, on a pipeline of its own."""
         try:
-            program = self._committed_program() if text is None else Program.from_text(text)
+            program = (
+                self._committed_program()
+                if text is None
+                else Program.from_text(text, limits=self._compiler.program_limits)
+            )
             pipeline = pipeline_of(program)
         except TidegateError as error:
             raise invalid(f"the program cannot be run: {error}") from None

@@ -16,7 +16,7 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any, Self
@@ -71,6 +71,7 @@ class Server:
         on_program: Callable[[Program], None] = lambda _: None,
         messages: Distributor | None = None,
         limits: Limits | None = None,
+        program_limits: Mapping[str, int] | None = None,
         insecure: bool = False,
     ) -> None:
         """Serve `api`, which runs `program`; `None` if a controller is to set one before anything else.
@@ -78,7 +79,7 @@ class Server:
         `lock` is held while the switch is used; the default is for a switch that nobody else uses, or that can be used from any
         thread. Every `poll_every` seconds a thread looks whether the switch has something for controllers. `on_program` is told
         which program a controller has had the switch run. `messages` hands over what the switch has for controllers, if it has
-        other control planes too. `insecure` permits an address that other machines reach without TLS.
+        other control planes too. `program_limits` are the compiler's, by name, for programs that are pushed. `insecure` permits an address that other machines reach without TLS.
         """
         self._limits = limits or Limits()
         self._device = Device(api, lock)
@@ -90,7 +91,13 @@ class Server:
         self._writing = Turn()
         self._on_program = on_program
         self._config = Configuration(
-            self._device, program, translations or {}, self._replaced, self._busy, self._limits
+            self._device,
+            program,
+            translations or {},
+            self._replaced,
+            self._busy,
+            self._limits,
+            program_limits,
         )
         self._arbitration = Arbitration(device_id, self._limits)
         self._clients = Clients(self._limits, lambda: self._arbitration.primary_peers)

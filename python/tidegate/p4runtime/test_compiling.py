@@ -122,6 +122,38 @@ def test_the_process_gives_the_p4info(everything: programs.Program) -> None:
     assert Compiler(Limits()).p4info(TEXT) == everything.p4info
 
 
+def test_limits_of_programs_hold_for_those_that_are_pushed(everything: programs.Program) -> None:
+    """More state than by default, and less work than the program needs."""
+    large = program("register<bit<64>>(134217728) r;", "r.write(0, 1);")
+    limits = {"state_bytes": 2 << 30}
+    info = programs.Program.from_text(large, limits=limits).p4info
+    pushed = p4.ForwardingPipelineConfig(p4info=parse_p4info(info), p4_device_config=large.encode())
+    grants = Limits(compile_bytes=4 << 30)
+    for given, refusal in (
+        (limits, None),
+        ({}, "1073741824"),
+        ({**limits, "work": 100}, "100 steps of work"),
+    ):
+        with (
+            Server(
+                everything.pipeline(),
+                everything,
+                address=LOOPBACK,
+                translations=VRFS,
+                limits=grants,
+                program_limits=given,
+            ) as server,
+            Connection(server.address) as controller,
+        ):
+            assert controller.next("arbitration").status.code == 0
+            for action in ("VERIFY", "VERIFY_AND_COMMIT"):
+                if refusal is None:
+                    controller.set_config(action, pushed)
+                else:
+                    with pytest.raises(Refused, match=refusal):
+                        controller.set_config(action, pushed)
+
+
 def test_the_process_ends_with_its_parent() -> None:
     """A parent starts one that waits for its program, and is killed."""
     words = [CHILD, str(_core.__file__), "PARENT", "5", str(2 << 30), "1000"]

@@ -8,9 +8,12 @@ from typing import Any
 import grpc
 import pytest
 
+from tidegate import p4 as programs
 from tidegate.p4runtime.conftest import (
+    TEXT,
     Bench,
     clone_session,
+    code,
     exact,
     frame,
     group,
@@ -387,3 +390,36 @@ def test_reads_of_everything_and_errors_of_reads(bench: Bench) -> None:
         "OUT_OF_RANGE",
         "OK",
     ]
+
+
+@pytest.mark.parametrize("what", ["group", "multicast group"])
+def test_what_clients_add_is_within_the_state_of_the_program(what: str) -> None:
+    """Until there is no room, which deleting gives back; a batch that is refused leaves nothing."""
+    text = TEXT.replace("@max_group_size(8) ", "")
+    assert text != TEXT
+    limits = {"state_bytes": 64 << 20, "queue_bytes": 1 << 20}
+    with Bench(programs.Program.from_text(text, limits=limits)) as bench:
+
+        def entity(number: int) -> Any:
+            if what == "group":
+                return group(bench, number, (1, 65_536), size=0)
+            return multicast(number, *[(1, rid) for rid in range(2048)])
+
+        def fill() -> tuple[int, Refused]:
+            for number in range(1, 1000):
+                try:
+                    bench.primary.write(("INSERT", entity(number)))
+                except Refused as error:
+                    return number, error
+            raise AssertionError("there is no end to it")
+
+        bench.primary.write(("INSERT", member(bench, "choices", 1, "drop")))
+        count, error = fill()
+        assert code(error) == "RESOURCE_EXHAUSTED"
+        for part in (f"{what} {count} ", "bytes more", "`state_bytes`"):
+            assert part in error.errors[0].message
+        bench.primary.write(*[("DELETE", entity(number)) for number in range(1, count)])
+        whole = [(p4.Update.INSERT, entity(number)) for number in range(1, count + 1)]
+        with pytest.raises(Refused):
+            bench.primary.write_updates(whole, "ROLLBACK_ON_ERROR")
+        assert fill()[0] == count

@@ -28,11 +28,13 @@ from tidegate.options import (
     Define,
     Include,
     Insecure,
+    Limit,
     LiveProfile,
     LiveProfileOption,
     Program,
     Seed,
     ViewPort,
+    program_limits,
 )
 from tidegate.switch.ports import Mode, parse_ports
 
@@ -91,6 +93,16 @@ def switch(
         str | None,
         typer.Option(metavar="HOST:PORT", help="Expose Prometheus metrics.", show_default=False),
     ] = None,
+    metrics_cells: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=0,
+            max=65_536,
+            help="Cells of a register, counter or meter with series of their own: the first N not zero.  [default: 64]",
+            show_default=False,
+        ),
+    ] = None,
     grpc_addr: Annotated[
         str | None,
         typer.Option(
@@ -125,6 +137,7 @@ def switch(
     seed: Seed = 0,
     include: Include = None,
     define: Define = None,
+    limit: Limit = None,
     config: Annotated[
         Path | None,
         typer.Option(
@@ -156,6 +169,7 @@ def switch(
             live_profile,
             cpu_port,
             metrics_addr,
+            metrics_cells,
             grpc_addr,
             (grpc_cert, grpc_key, grpc_ca),
             grpc_limit,
@@ -166,6 +180,7 @@ def switch(
             seed,
             include,
             define,
+            program_limits(limit),
         )
     except TidegateError as error:
         if log_format is LogFormat.TEXT:
@@ -188,6 +203,7 @@ def _run(
     live_profile: LiveProfile,
     cpu_port: int | None,
     metrics_addr: str | None,
+    metrics_cells: int | None,
     grpc_addr: str | None,
     certificates: tuple[Path | None, Path | None, Path | None],
     grpc_limit: list[str] | None,
@@ -198,6 +214,7 @@ def _run(
     seed: int,
     include: list[str] | None,
     define: list[str] | None,
+    limits: dict[str, int],
 ) -> None:
     from tidegate import p4
     from tidegate.control.files import load
@@ -223,7 +240,7 @@ def _run(
     if metrics_addr is not None:
         addresses.demand_local_metrics(metrics_addr, insecure)
     live = LiveSwitch(
-        p4.compile(program, includes=include or [], defines=define or []),
+        p4.compile(program, includes=include or [], defines=define or [], limits=limits),
         given,
         name=program.stem,
         queues=queues,
@@ -233,6 +250,7 @@ def _run(
         merge=merge,
         profile=live_profile.value,
         seed=seed,
+        metrics_cells=metrics_cells,
     )
     if commands is not None:
         for note in live.script(commands):
@@ -256,8 +274,10 @@ def _run(
             sys.setswitchinterval(0.001)
 
             secret = remote.tls(*certificates)
-            limits = remote.limits(grpc_limit or [])
-            server = stack.enter_context(remote.served(live, grpc_addr, device_id, secret, limits, insecure))
+            granted = remote.limits(grpc_limit or [])
+            server = stack.enter_context(
+                remote.served(live, grpc_addr, device_id, secret, granted, insecure, limits)
+            )
             told.reset = server.reset_elections
             log.info("P4Runtime on %s, device %s", server.address, device_id)
             warning = remote.warning(server.address, secret)

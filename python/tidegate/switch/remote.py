@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -51,6 +51,7 @@ def served(
     secret: Tls | None,
     limits: Limits | None = None,
     insecure: bool = False,
+    program_limits: Mapping[str, int] | None = None,
 ) -> Iterator[Server]:
     """A server in front of a switch. Names of interfaces are names of ports, for programs whose ports have names."""
     names = {port.interface: port.number for port in live.ports}
@@ -70,6 +71,7 @@ def served(
         on_program=replaced,
         messages=live.messages,
         limits=limits,
+        program_limits=program_limits,
         insecure=insecure,
     )
     live.core.watch(live.node)

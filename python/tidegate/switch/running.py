@@ -10,7 +10,7 @@ from typing import Any, Self
 from tidegate import _core, logs, p4, units
 from tidegate.control import SwitchApi
 from tidegate.control.delivery import Distributor, Listener
-from tidegate.control.readings import Subject
+from tidegate.control.readings import MAX_CELLS, Subject
 from tidegate.specs import Wire
 from tidegate.switch.ports import SwitchPort
 
@@ -44,7 +44,9 @@ class LiveSwitch:
         merge: bool = True,
         profile: str = "latency",
         seed: int = 0,
+        metrics_cells: int | None = None,
     ) -> None:
+        """`metrics_cells`: cells of each register, counter and meter that have series of their own."""
         self.program = program
         self.ports = tuple(sorted(ports, key=lambda port: port.number))
         self.queues = queues
@@ -85,6 +87,7 @@ class LiveSwitch:
             notes=lambda: self.notes,
             planes=lambda: self.server(),
             dropped=lambda: self.dropped(),
+            cells=MAX_CELLS if metrics_cells is None else metrics_cells,
         )
         self.messages = Distributor(self.control)
         """What hands digests, packets and idle notices to controllers and servers."""
