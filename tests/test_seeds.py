@@ -143,6 +143,7 @@ RATES = {
     "target_mbps": 100,
     "relative_error": 0.0,
     "settled_error": 0.0,
+    "settled_goodput_error": 0.0,
 }
 DATAGRAMS = {"scheme": "fair", "pattern": "constant", "target_mbps": 100, "relative_error": 0.0}
 SHARE = {"scheme": "fair", "cell": "a", "flow": 0, "label": "cubic", "worst_10_s": 1.0, "total_error": 0.0}

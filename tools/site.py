@@ -7,6 +7,7 @@ A link to a folder leads to its page, if it has one; a file that is not a page i
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -35,7 +36,8 @@ def _led(page: Path, link: str, files: set[Path]) -> str:
             return link
         target, link = inside, f"{link.rstrip('/')}/{inside.name}"
     if target.is_file() and target.suffix != ".md":
-        files.add(target.relative_to(ROOT))
+        # By the name that the link has, if that is another name of a file.
+        files.add(Path(os.path.normpath(page.parent / link)))
     return link
 
 

@@ -45,8 +45,9 @@ pub fn payload(algorithm: HashAlgorithm, bytes: usize) -> u64 {
 /// Bytes of registers, counters and meters in all whose pages are all touched in some milliseconds.
 const NEAR: u64 = 8 << 20;
 
-/// An access to a register, counter or meter where they are larger in all: the system provides a page of memory when it is first
-/// touched, which takes up to two microseconds.
+/// An access to a register, counter or meter by an iteration of a loop, where they are larger in all: the system provides a page of
+/// memory when it is first touched, which takes up to two microseconds. Beside loops a pass has no more of them than the program has
+/// statements.
 const FAR: u64 = 800;
 
 /// Prices parts of a program.
@@ -54,8 +55,9 @@ const FAR: u64 = 800;
 pub struct Prices<'a> {
     program: &'a Program,
     layout: &'a Layout,
-    /// Of touching a cell.
+    /// Of touching a cell: beside loops, and in one.
     touch: u64,
+    in_loop: u64,
 }
 
 /// Blocks of statements that are not part of other ones.
@@ -100,12 +102,12 @@ impl<'a> Prices<'a> {
         let counters = program.counters.iter().map(|c| c.size.saturating_mul(16));
         let meters = program.meters.iter().map(|m| m.size.saturating_mul(80));
         let all = registers.chain(counters).chain(meters).fold(0, u64::saturating_add);
-        Prices { program, layout, touch: if all > NEAR { FAR } else { 0 } }
+        Prices { program, layout, touch: 0, in_loop: if all > NEAR { FAR } else { 0 } }
     }
 
     /// One iteration of a loop.
     pub fn iteration(&self, body: &[Stmt]) -> u64 {
-        2 + self.block(body)
+        2 + Prices { touch: self.in_loop, ..*self }.block(body)
     }
 
     /// One iteration of each loop of the program, by the address of the loop's body.

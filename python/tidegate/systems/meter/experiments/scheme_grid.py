@@ -54,10 +54,14 @@ def measure(
 
     def rows(result: Result) -> list[Row]:
         out = flow_rows(result, scheme, base_rtt_ms, targets_mbps)
-        for row in out if settled else ():
+        if not settled:
+            return out
+
+        def error(row: Row) -> float:
             since = min(SETTLED_S, tcp_history(result, row["flow"]).time_s[-1] / 2)
-            row["settled_goodput_error"] = goodput_error(result, row["flow"], row["target_mbps"], since, mtu)
-        return out
+            return goodput_error(result, row["flow"], row["target_mbps"], since, mtu)
+
+        return [row | {"settled_goodput_error": error(row)} for row in out]
 
     return rows
 
