@@ -59,10 +59,13 @@ def view(
 
     shown = Finished(folder)
     with Page(view_port) as page:
-        print(page.url, flush=True)
-        sys.stderr.write("Ctrl-C ends it\n")
-        shown.begin(page)
-        page.stay(partial(shown.hear, page), PERIOD_S)
+
+        def begin() -> None:
+            print(page.url, flush=True)
+            sys.stderr.write("Ctrl-C ends it\n")
+            shown.begin(page)
+
+        page.stay(partial(shown.hear, page), PERIOD_S, begin)
 
 
 @contextmanager
@@ -75,9 +78,11 @@ def watched(port: int) -> Iterator[Callable[[], None]]:
     with Page(port) as page, common.watching(Running(page)):
         sys.stderr.write(f"{page.url}\n")
 
-        def stay() -> None:
+        def say() -> None:
             if not page.gone:
                 sys.stderr.write("the runs are done; Ctrl-C ends the page\n")
-            page.stay(lambda said: None)
+
+        def stay() -> None:
+            page.stay(lambda said: None, begin=say)
 
         yield stay

@@ -142,11 +142,17 @@ class Page:
         while not self._channel.flush() and not self.gone and time.monotonic() < end:
             self._channel.wait(end - time.monotonic())
 
-    def stay(self, hear: Callable[[dict[str, Any]], None], period_s: float = 60.0) -> None:
+    def stay(
+        self,
+        hear: Callable[[dict[str, Any]], None],
+        period_s: float = 60.0,
+        begin: Callable[[], None] = lambda: None,
+    ) -> None:
         """Until Ctrl-C, SIGTERM or SIGHUP, or until the process that serves it has ended: `hear` hears what readers ask for, and
-        nothing once in a period.
+        nothing once in a period. Who is told of the page by `begin` can end it from then on.
         """
         try:
+            begin()
             while not self.gone:
                 hear(self.heard(period_s))
         except KeyboardInterrupt:
