@@ -454,7 +454,7 @@ def _draw(runs: list[Run]) -> Figure:
     """Distributions of completion times; contenders' means in the legend."""
     shown = of_first_seed(runs)
     cells = _cells(all_rows(shown))
-    figure = Figure(figsize=(6.2 * max(len(cells), 1), 4.4), layout="constrained")
+    figure = Figure(figsize=(6.2 * max(len(cells), 1), 5.2), layout="constrained")
     for panel, cell in zip(figure.subplots(1, max(len(cells), 1), squeeze=False)[0], cells, strict=False):
         for number, row in enumerate(cell):
             times = np.sort(row["times_s"])
@@ -485,7 +485,13 @@ def _draw(runs: list[Run]) -> Figure:
         panel.set_xlim(left=0)
         panel.set_ylim(0, 1)
         panel.grid(alpha=0.25)
+        # Below, where it covers no distribution.
         panel.legend(
-            fontsize=7, loc="lower right" if cell[0]["load"] else "upper left", title="mean", title_fontsize=7
+            fontsize=7,
+            loc="upper center",
+            bbox_to_anchor=(0.5, -0.15),
+            ncols=2,
+            title="mean of the first seed",
+            title_fontsize=7,
         )
     return figure
