@@ -2,7 +2,8 @@
 //!
 //! Members and groups have numbers: those that are asked for, or the next that is free.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
 use std::hash::BuildHasherDefault;
 
 use super::room::SLOT;
@@ -12,7 +13,7 @@ use super::words::WordHasher;
 pub use super::target::{ActionSet, Choice};
 
 /// Parts by number, found fast and read in order.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 struct Map<T> {
     parts: HashMap<u32, T, BuildHasherDefault<WordHasher>>,
     numbers: BTreeSet<u32>,
@@ -53,6 +54,22 @@ impl<T> Map<T> {
     }
 }
 
+impl<T: fmt::Debug> fmt::Debug for Map<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.from(0)).finish()
+    }
+}
+
+/// How many groups have each member.
+#[derive(Clone, Default)]
+struct Uses(HashMap<u32, u32, BuildHasherDefault<WordHasher>>);
+
+impl fmt::Debug for Uses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.0.iter().collect::<BTreeMap<_, _>>()).finish()
+    }
+}
+
 /// Picks that a group's weights may come to.
 pub const MAX_WEIGHT: u32 = 65_536;
 
@@ -63,8 +80,7 @@ pub(crate) type Member = (u32, Box<[u64]>);
 pub struct Profile {
     members: Map<Member>,
     groups: Map<Group>,
-    /// How many groups have each member.
-    in_groups: HashMap<u32, u32, BuildHasherDefault<WordHasher>>,
+    in_groups: Uses,
     next_member: u32,
     next_group: u32,
     /// Whether its members are beside the program's declared sizes: it has none.
@@ -144,7 +160,7 @@ impl Profile {
 
     /// Removes a member, unless a group has it.
     pub fn remove_member(&mut self, member: u32) -> Result<(), &'static str> {
-        if self.in_groups.contains_key(&member) {
+        if self.in_groups.0.contains_key(&member) {
             return Err("a group has it");
         }
         self.put_member(member, None).then_some(()).ok_or("there is no such member")
@@ -213,7 +229,7 @@ impl Profile {
     /// As [`Profile::put_member`]; whether there was one.
     pub(crate) fn put_group(&mut self, number: u32, group: Option<Group>) -> bool {
         for share in group.iter().flat_map(|group| &group.shares) {
-            *self.in_groups.entry(share.member).or_default() += 1;
+            *self.in_groups.0.entry(share.member).or_default() += 1;
         }
         self.added += group.as_ref().map_or(0, Group::bytes);
         let before = match group {
@@ -221,10 +237,10 @@ impl Profile {
             None => self.groups.remove(&number),
         };
         for share in before.iter().flat_map(|group| &group.shares) {
-            if let Some(count) = self.in_groups.get_mut(&share.member) {
+            if let Some(count) = self.in_groups.0.get_mut(&share.member) {
                 *count -= 1;
                 if *count == 0 {
-                    self.in_groups.remove(&share.member);
+                    self.in_groups.0.remove(&share.member);
                 }
             }
         }
