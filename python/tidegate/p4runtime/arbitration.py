@@ -189,14 +189,37 @@ class Arbitration:
         """Connections of primaries, with a role that each is primary of, the default one before others. To be read by any thread."""
 
     def join(self, stream: Stream) -> None:
-        """A stream is open."""
+        """A stream is open. If there are too many, the oldest that is no primary's makes way, so that a primary can come back.
+
+        Raises `RESOURCE_EXHAUSTED`: all are primaries', or too many that have ended are still there.
+        """
         limits = self._limits
-        if len(self.streams) >= limits.streams:
-            raise P4Error(Code.RESOURCE_EXHAUSTED, f"there are {limits.streams} streams already")
-        if sum(other.client == stream.client for other in self.streams) >= limits.streams_per_client:
-            why = f"this client has {limits.streams_per_client} streams already; close one"
-            raise P4Error(Code.RESOURCE_EXHAUSTED, why)
+        there = [other for other in self.streams if other.closed is None]
+        ended = [other for other in self.streams if other.closed is not None]
+        if len(ended) >= limits.streams:
+            # Their controllers do not read how they end.
+            for other in ended:
+                other.cancel()
+            raise P4Error(Code.RESOURCE_EXHAUSTED, f"{len(ended)} streams are ending; try again")
+        counts = Counter(other.client for other in there)
+        if counts[stream.client] >= limits.streams_per_client:
+            why = f"this client has {limits.streams_per_client} streams already"
+            self._end_oldest([other for other in there if other.client == stream.client], why)
+        elif len(there) >= limits.streams:
+            # Of the client that has most of those that may be ended, in the order in which they came.
+            self._end_oldest(
+                sorted(there, key=lambda other: -counts[other.client]),
+                f"there are {limits.streams} streams already",
+            )
         self.streams.append(stream)
+
+    def _end_oldest(self, streams: list[Stream], why: str) -> None:
+        """End the first of some streams that is no primary's."""
+        primaries = {id(role.primary) for role in self._roles.values()}
+        oldest = next((stream for stream in streams if id(stream) not in primaries), None)
+        if oldest is None:
+            raise P4Error(Code.RESOURCE_EXHAUSTED, f"{why}, and all are primaries'; close one")
+        oldest.fail(P4Error(Code.RESOURCE_EXHAUSTED, f"{why}; a newer one has its place"))
 
     def reset(self, why: str) -> None:
         """End all streams, and forget all roles and election ids."""

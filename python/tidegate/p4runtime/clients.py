@@ -105,9 +105,9 @@ class Clients:
 
     @property
     def threads(self) -> int:
-        """As many as there can be calls and streams, and some for those that are refused."""
+        """As many as there can be calls, streams and streams that are ending, and some for those that are refused."""
         limits = self._limits
-        return limits.calls + limits.streams * (1 + limits.calls_per_primary) + 16
+        return limits.calls + limits.streams * (2 + limits.calls_per_primary) + 16
 
     @property
     def count(self) -> int:

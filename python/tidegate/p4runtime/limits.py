@@ -40,9 +40,9 @@ class Limits:
     stalled_s: int = 15
     """A client may leave a part of an answer unread for so long."""
     streams: int = 32
-    """Streams at a time."""
+    """Streams at a time. Of more, the oldest that is no primary's makes way, of the client that has most."""
     streams_per_client: int = 16
-    """Of these, one client's."""
+    """Of these, one client's; of more, its oldest that is no primary's makes way."""
     roles: int = 64
     """Roles, of which those without streams make way for new ones."""
     messages_per_stream: int = 1024

@@ -153,7 +153,8 @@ class Server:
         """Open streams, and messages that controllers did not take in time, by kind."""
         with self._busy:
             lost = self._lost + sum((s.dropped for s in self._arbitration.streams), Counter())
-            return {"streams": len(self._arbitration.streams), **{f"{k}_dropped": v for k, v in lost.items()}}
+            streams = sum(stream.closed is None for stream in self._arbitration.streams)
+            return {"streams": streams, **{f"{k}_dropped": v for k, v in lost.items()}}
 
     def reset_elections(self) -> None:
         """Have all controllers begin anew: end their streams, and forget roles and the highest election ids that there were.

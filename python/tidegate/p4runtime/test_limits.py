@@ -23,7 +23,7 @@ from tidegate.p4runtime.conftest import TEXT, Bench, call, channel, exact, multi
 from tidegate.p4runtime.conftest import refused as wrong_code
 from tidegate.p4runtime.conftest import wait_for as until
 from tidegate.p4runtime.connection import Refused
-from tidegate.p4runtime.errors import P4Error
+from tidegate.p4runtime.errors import Code, P4Error
 from tidegate.p4runtime.messages import p4
 
 PATIENCE_S = 20.0
@@ -303,10 +303,6 @@ def test_streams_without_arbitration_are_ended(everything: programs.Program) -> 
     with served(everything, streams=4, streams_per_client=4, request_s=1) as made:
         silent = [Connection(made.server.address, take_part=False) for _ in range(3)]
         until(lambda: made.server.statistics["streams"] == 4)
-        with Connection(made.server.address, election_id=5) as other:
-            with pytest.raises(Refused, match="4 streams already") as caught:
-                other.next("arbitration")
-            assert caught.value.code == "RESOURCE_EXHAUSTED"
         for one in silent:
             with pytest.raises(Refused, match="none came within 1 s") as caught:
                 one.next("arbitration")
@@ -316,21 +312,66 @@ def test_streams_without_arbitration_are_ended(everything: programs.Program) -> 
             assert other.next("arbitration").status.code == 0
 
 
-def test_one_client_does_not_have_all_streams(everything: programs.Program) -> None:
-    with (
-        served(everything, streams=4, streams_per_client=2) as made,
-        Connection(made.server.address, election_id=5) as two,
-    ):
-        two.next("arbitration")
-        three = Connection(made.server.address, election_id=6)
-        with pytest.raises(Refused, match="this client has 2 streams already"):
-            three.next("arbitration")
-        three.close()
-    arbitration = Arbitration(1, Limits(streams=3, streams_per_client=2))
-    for client in ("a", "a", "b"):
+def test_a_clients_oldest_stream_makes_way_but_not_a_primarys(everything: programs.Program) -> None:
+    with served(everything, streams=4, streams_per_client=3) as made, ExitStack() as streams:
+
+        def backup() -> Connection:
+            new = streams.enter_context(Connection(made.server.address, election_id=None))
+            assert new.next("arbitration").status.code == Code.ALREADY_EXISTS
+            return new
+
+        first, second, _third = backup(), backup(), backup()
+        with pytest.raises(Refused, match="this client has 3 streams already; a newer one has its place") as caught:
+            while True:
+                first.next("arbitration")
+        assert caught.value.code == "RESOURCE_EXHAUSTED"
+        until(lambda: made.server.statistics["streams"] == 3)
+        # A controller that comes back is served, whoever has its client's streams.
+        with Connection(made.server.address, election_id=9) as back:
+            assert back.next("arbitration").status.code == Code.OK
+            with pytest.raises(Refused, match="a newer one has its place"):
+                while True:
+                    second.next("arbitration")
+        made.primary.arbitrate(10)
+        made.is_well()
+
+
+def ways(arbitration: Arbitration) -> list[str]:
+    return [stream.client for stream in arbitration.streams if stream.closed is None]
+
+
+def test_the_client_with_most_streams_makes_way() -> None:
+    arbitration = Arbitration(1, Limits(streams=4, streams_per_client=3))
+    for client in ("a", "b", "b", "c", "d"):
         arbitration.join(Stream(client=client))
-    with pytest.raises(P4Error, match="there are 3 streams"):
-        arbitration.join(Stream(client="b"))
+    assert ways(arbitration) == ["a", "b", "c", "d"]
+    assert "there are 4 streams already" in str(arbitration.streams[1].error)
+    arbitration.join(Stream(client="e"))
+    assert ways(arbitration) == ["b", "c", "d", "e"]
+
+
+def test_streams_of_primaries_do_not_make_way() -> None:
+    arbitration = Arbitration(1, Limits(streams=3, streams_per_client=2))
+    for role in ("a", "b", "c"):
+        arbitrate(arbitration, role, 5)
+    with pytest.raises(P4Error, match="there are 3 streams already, and all are primaries'"):
+        arbitration.join(Stream(client="d"))
+    assert len(arbitration.primaries()) == 3
+
+
+def test_streams_that_end_unread_have_a_budget() -> None:
+    arbitration = Arbitration(1, Limits(streams=3, streams_per_client=2))
+    cancelled: list[int] = []
+    streams = [Stream(client="a", cancel=lambda number=number: cancelled.append(number)) for number in range(6)]
+    for stream in streams[:5]:
+        arbitration.join(stream)
+    with pytest.raises(P4Error, match="3 streams are ending; try again"):
+        arbitration.join(streams[5])
+    assert cancelled == [0, 1, 2]
+    for stream in streams[:3]:
+        arbitration.leave(stream)
+    arbitration.join(streams[5])
+    assert ways(arbitration) == ["a", "a"]
 
 
 def arbitrate(arbitration: Arbitration, role: str, election: int | None) -> Stream:

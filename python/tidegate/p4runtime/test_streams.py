@@ -146,10 +146,11 @@ def test_a_stream_begins_with_an_election(bench: Bench) -> None:
 
 def test_there_is_an_end_of_streams(everything: programs.Program) -> None:
     arbitration = Arbitration(1)
-    for number in range(32):
-        arbitration.join(Stream(client=str(number)))
-    with pytest.raises(Exception, match="32 streams"):
-        arbitration.join(Stream())
+    streams = [Stream(client=str(number)) for number in range(33)]
+    for stream in streams:
+        arbitration.join(stream)
+    assert "there are 32 streams" in str(streams[0].error)
+    assert [stream for stream in streams if stream.closed is None] == streams[1:]
 
 
 # Roles.
