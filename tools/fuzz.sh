@@ -3,7 +3,8 @@
 # target/fuzz-corpus. A fault is written to fuzz/artifacts: mend it, and put the file into fuzz/corpus/TARGET.
 #   tools/fuzz.sh SECONDS [TARGET...]            one after another under AddressSanitizer: needs nightly Rust and cargo-fuzz
 #   tools/fuzz.sh --stable SECONDS [TARGET...]   without it, on any compiler, as many at once as there are processors: what
-#                                                continuous integration runs; 0 s: only builds
+#                                                continuous integration runs, with one seed, from the repository's corpora on, so that
+#                                                what one run finds the next one does; 0 s: only builds
 set -eu
 cd "$(dirname "$0")/.."
 stable=
@@ -32,10 +33,10 @@ if [ "$stable" ]; then
     [ "$seconds" -gt 0 ] || exit 0
     said=$(mktemp -d)
     trap 'rm -rf "$said"' EXIT
-    for name in "$@"; do mkdir -p "target/fuzz-corpus/$name" "fuzz/artifacts/$name"; done
+    for name in "$@"; do mkdir -p "$said/found/$name" "fuzz/artifacts/$name"; done
     # shellcheck disable=SC2016
     printf '%s\n' "$@" | xargs -P "$(nproc)" -I TARGET sh -c '
-        if "$1/ci/TARGET" "target/fuzz-corpus/TARGET" "fuzz/corpus/TARGET" \
+        if "$1/ci/TARGET" "$4/found/TARGET" "fuzz/corpus/TARGET" -seed=1 \
             -artifact_prefix=fuzz/artifacts/TARGET/ -max_total_time="$2" $3 >"$4/TARGET" 2>&1; then
             echo "TARGET: $(sed -n "s/^stat::number_of_executed_units: *//p" "$4/TARGET") inputs in $2 s, no fault"
         else
