@@ -105,8 +105,8 @@ impl Run<'_, '_> {
                 let index = self.index(index);
                 let bytes = self.ctx.wire_len;
                 if let Some(cell) = cell(&mut self.ctx.state.counters[counter.index()], index) {
-                    cell.packets += 1;
-                    cell.bytes += bytes;
+                    cell.packets = cell.packets.wrapping_add(1);
+                    cell.bytes = cell.bytes.wrapping_add(bytes);
                 }
                 self.note(|| format!("count {}[{index}]", program[*counter].info.name));
             }

@@ -382,8 +382,8 @@ impl TableState {
         if let Some(entry) = self.entry_mut(handle) {
             entry.last_hit = now;
             if counts {
-                entry.packets += 1;
-                entry.bytes += bytes;
+                entry.packets = entry.packets.wrapping_add(1);
+                entry.bytes = entry.bytes.wrapping_add(bytes);
             }
         }
     }
