@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import fields
+from functools import partial
 from typing import Any
 
 import grpc
@@ -366,9 +367,7 @@ def test_streams_of_primaries_do_not_make_way() -> None:
 def test_streams_that_end_unread_have_a_budget() -> None:
     arbitration = Arbitration(1, Limits(streams=3, streams_per_client=2))
     cancelled: list[int] = []
-    streams = [
-        Stream(client="a", cancel=lambda number=number: cancelled.append(number)) for number in range(6)
-    ]
+    streams = [Stream(client="a", cancel=partial(cancelled.append, number)) for number in range(6)]
     for stream in streams[:5]:
         arbitration.join(stream)
     with pytest.raises(P4Error, match="3 streams are ending; try again"):
