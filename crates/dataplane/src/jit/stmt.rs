@@ -19,6 +19,9 @@ use crate::refused::{MAX_STACK, Refused};
 /// Values that one function may have, well below what Cranelift can number; it takes seconds for as many.
 const MAX_VALUES: usize = 1 << 18;
 
+/// Arms of a switch that end at one block: with very many ways to one block, removing those that are never taken is quadratic.
+const TOGETHER: usize = 64;
+
 impl Gen<'_, '_> {
     pub fn stmts(&mut self, block: &[Stmt]) -> Result<(), JitError> {
         for stmt in block {
@@ -150,12 +153,19 @@ impl Gen<'_, '_> {
             }
             self.jump(other);
         }
-        for (block, body) in
-            blocks.into_iter().zip(cases.iter().map(|(_, body)| body.as_slice())).chain([(other, default)])
-        {
-            self.start(block);
-            self.stmts(body)?;
-            if self.alive {
+        let bodies = cases.iter().map(|(_, body)| body.as_slice());
+        let arms: Vec<_> = blocks.into_iter().zip(bodies).chain([(other, default)]).collect();
+        for some in arms.chunks(TOGETHER) {
+            let join = if arms.len() > TOGETHER { self.block() } else { done };
+            for (block, body) in some {
+                self.start(*block);
+                self.stmts(body)?;
+                if self.alive {
+                    self.jump(join);
+                }
+            }
+            if join != done {
+                self.start(join);
                 self.jump(done);
             }
         }
