@@ -206,7 +206,12 @@ impl Lowerer<'_> {
     /// part of it or is copied back to one, and evaluating the arguments after it does not change it.
     fn alone(&self, index: usize, touched: &[Touched]) -> Option<Store> {
         let Touched { reads, named: Some(mine), .. } = touched.get(index)? else { return None };
-        let meets = |store: &Store| store.overlaps(&self.program, mine);
+        let meets = |store: &Store| {
+            store.is_near(mine) && {
+                self.budget.work(4 * (store.size() + mine.size()));
+                store.overlaps(&self.program, mine)
+            }
+        };
         let free = touched.iter().enumerate().filter(|(at, _)| *at != index).all(|(at, other)| {
             let both_read = *reads && other.reads;
             let changed = at > index

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashSet};
+use std::ops::RangeInclusive;
 use std::rc::Rc;
 
 use crate::ast::{AnnotationBody, TypeKind, TypeRef};
@@ -193,6 +194,24 @@ impl Store {
         let mut fixed = true;
         self.places(&mut |p| fixed &= matches!(p, Place::Var(_)));
         fixed
+    }
+
+    /// From the first to the last variable that writing it may change; `None`: there is none, or one at a run-time index.
+    fn range(&self) -> Option<RangeInclusive<u32>> {
+        let (mut first, mut last, mut fixed) = (u32::MAX, 0, true);
+        self.written(&mut |place| match place {
+            Place::Var(var) => (first, last) = (first.min(var.0), last.max(var.0)),
+            Place::Elem { .. } => fixed = false,
+        });
+        (fixed && first <= last).then_some(first..=last)
+    }
+
+    /// Whether there can be something that both have; told in much less time than [`Store::overlaps`].
+    pub(super) fn is_near(&self, other: &Store) -> bool {
+        match (self.range(), other.range()) {
+            (Some(mine), Some(others)) => mine.start() <= others.end() && others.start() <= mine.end(),
+            _ => true,
+        }
     }
 
     /// Whether writing one may change the other.
