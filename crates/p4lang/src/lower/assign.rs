@@ -3,7 +3,8 @@
 use std::rc::Rc;
 
 use super::expr::Value;
-use super::store::{Places, Store};
+use super::places::Places;
+use super::store::Store;
 use super::{Lowerer, build};
 use crate::ir::{
     BinOp, Expr, ExprKind, Header, HeaderId, HeaderRef, Place, Program, Stack, StackId, Stmt, VarHome, VarId,

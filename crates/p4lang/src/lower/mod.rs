@@ -19,6 +19,7 @@ mod instance;
 mod order;
 mod package;
 mod parser;
+mod places;
 mod stmt;
 mod store;
 mod table;

@@ -6,7 +6,8 @@
 use std::cell::RefCell;
 
 use super::expr::Value;
-use super::store::{Places, Store};
+use super::places::Places;
+use super::store::Store;
 use super::{Binding, Lowered, Lowerer, build};
 use crate::ast::Direction;
 use crate::check::find;

@@ -2,7 +2,8 @@
 
 use super::assign::Dest;
 use super::expr::{Value, parts};
-use super::store::{Places, Store};
+use super::places::Places;
+use super::store::Store;
 use super::{Binding, Lowered, Lowerer, build};
 use crate::hir::{self, DefKind, ExprKind as K, StmtKind as S, Type};
 use crate::ir::{BinOp, Block, Expr, ExprKind, Place, Stmt};
