@@ -3,9 +3,11 @@ with a program or with a diagnostic."""
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import resource
 import subprocess
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -85,15 +87,22 @@ def test_each_bomb_ends_within_the_limits(tmp_path: Path) -> None:
     )
     bombs = sorted(tmp_path.glob("*.p4"))
     assert len(bombs) > 50
+    # In a process without other children, whose memory would count.
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        wrong, resident = pool.submit(what_ends_otherwise, bombs).result()
+    assert wrong == {}
+    assert resident <= RESIDENT
+
+
+def what_ends_otherwise(bombs: list[Path]) -> tuple[dict[str, str], int]:
+    """Programs that do not end within the limits, and why; bytes of memory of the compilation that took most."""
     wrong = {}
     for bomb in bombs:
         try:
             ends(bomb.read_text())
         except AssertionError as error:
             wrong[bomb.name] = str(error)
-    assert wrong == {}
-    resident = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10
-    assert resident <= RESIDENT
+    return wrong, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10
 
 
 @pytest.mark.slow
