@@ -129,6 +129,31 @@ fn direct_counters_are_summed_some_at_a_time() {
     assert_eq!(counts, [6144, 6144, 2712]);
 }
 
+#[test]
+fn a_sparse_table_is_read_some_handles_at_a_time() {
+    let mut p = pipeline();
+    (0..10_000).for_each(|key| add(&mut p, Time::ZERO, key, 0, 0));
+    for handle in (1..10_000).filter(|handle| *handle != 9_000) {
+        let entry = control::EntryRef::Handle(handle);
+        p.act(Time::ZERO, &TableOp::Delete { table: "t".into(), entry }.into()).unwrap();
+    }
+    let (mut start, mut pages) = (Some(0), Vec::new());
+    while let Some(from) = start {
+        match p.act(Time::ZERO, &TableOp::Read { table: "t".into(), start: from, only: None }.into()).unwrap()
+        {
+            Answer::Rows { rows, next } => {
+                pages.push((rows.iter().map(|row| row.handle).collect::<Vec<_>>(), next));
+                start = next;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    let found: Vec<u32> = pages.iter().flat_map(|(rows, _)| rows.clone()).collect();
+    assert_eq!(found, [0, 9000]);
+    let next: Vec<_> = pages.iter().map(|(_, next)| *next).collect();
+    assert_eq!(next, (1..10).map(|n| Some(1024 * n)).chain([None]).collect::<Vec<_>>());
+}
+
 /// Entries that are alive are looked at when their timeouts end, and not all at once.
 #[test]
 fn some_entries_at_a_time_are_looked_at_for_their_timeout() {

@@ -4,7 +4,7 @@
 //! checked before anything is allocated, in `u128`, so that no declared size can wrap.
 
 use crate::diag::Diagnostic;
-use crate::ir::{Action, ActionId, Info, MatchKind, Program, VarHome};
+use crate::ir::{Action, ActionId, Info, MatchKind, Program, Table, VarHome};
 use crate::limits::{Limits, beyond};
 use crate::source::Span;
 
@@ -12,12 +12,33 @@ use crate::source::Span;
 pub const COUNTER: u128 = 16;
 /// Bytes of one cell of a meter.
 pub const METER: u128 = 80;
-/// Bytes of an entry beside its key and data: its place in the index, priority, age.
-const ENTRY: u128 = 64;
+/// Bytes of an entry of a table beside its keys and data, with its counter, meter and age, and its places in the index of exact keys
+/// and among the looks for timeouts. What the allocator adds is in this and the others below; `crates/dataplane/tests/memory.rs`
+/// compares them with what full tables take.
+const ENTRY: u128 = 352;
+/// Bytes of one of its keys beside the numbers that it is matched with, and of each of these beside its words.
+const KEY: u128 = 64;
+const NUMBER: u128 = 24;
+/// Bytes of a list of words beside them.
+const LIST: u128 = 24;
+/// A node of the trie of a table with one lpm key.
+const NODE: u128 = 184;
+/// Its place in a map, of an entry with an lpm key beside exact ones.
+const MAPPED: u128 = 128;
+/// In a table with priorities: a mask, of which each entry may have one of its own, with the words of all keys several times; a bucket,
+/// of which there are two for each of up to four ranges; a range in a bucket that has several.
+const MASK: u128 = 448;
+const MASK_WORD: u128 = 48;
+const BUCKET: u128 = 288;
+const RANGE: u128 = 96;
+/// Ranges of one entry that are looked up by buckets; more of them are only compared.
+pub const COVERED: usize = 4;
+/// Bytes of a member of an action profile beside its data; of a member of a value set and of a digest beside their fields.
+const MEMBER: u128 = 128;
 /// Digests that wait for the controller at most.
 pub const DIGESTS: u64 = 65_536;
 /// Bytes of one field of a digest beside its words.
-const DIGEST_FIELD: u128 = 32;
+const DIGEST_FIELD: u128 = 48;
 /// Unused bytes at the end of a frame.
 pub const SLACK: u128 = 16;
 /// Bytes of a frame that the data plane takes, and the default of [`Limits::frame_bytes`].
@@ -57,24 +78,20 @@ pub fn state(program: &Program, limits: &Limits, main: Span) -> Vec<Demand> {
         add("meter", &meter.info, meter.size, "cells", METER);
     }
     for table in &program.tables {
-        let key: u128 = table.keys.iter().map(|key| matched(key.expr.width, key.kind)).sum();
-        let data = most_data(program, table.actions.iter().map(|a| a.action));
-        let counter = if table.direct_counter.is_some() { COUNTER } else { 0 };
-        let meter = if table.direct_meter.is_some() { METER } else { 0 };
-        add("table", &table.info, table.size, "entries", ENTRY + key + data + counter + meter);
+        add("table", &table.info, table.size, "entries", entry(program, table));
     }
     for (index, profile) in program.profiles.iter().enumerate() {
         let users = program.tables.iter().filter(|t| t.implementation.is_some_and(|p| p.index() == index));
         let data = most_data(program, users.flat_map(|t| t.actions.iter().map(|a| a.action)));
-        add("action profile", &profile.info, profile.size, "members", ENTRY + data);
+        add("action profile", &profile.info, profile.size, "members", MEMBER + data);
     }
     for set in &program.value_sets {
         let member: u128 = set.fields.iter().map(|(_, width, kind)| matched(*width, *kind)).sum();
-        add("value set", &set.info, set.size, "members", ENTRY + member);
+        add("value set", &set.info, set.size, "members", MEMBER + member);
     }
     for digest in &program.digests {
         let fields: u128 = digest.fields.iter().map(|(_, width)| DIGEST_FIELD + words(*width)).sum();
-        add("digest", &digest.info, DIGESTS, "waiting messages", ENTRY + fields);
+        add("digest", &digest.info, DIGESTS, "waiting messages", MEMBER + fields);
     }
     out.push(Demand {
         kind: "packets of",
@@ -154,9 +171,40 @@ fn most_data(program: &Program, actions: impl Iterator<Item = ActionId>) -> u128
     8 + actions.map(|action| data(&program[action])).max().unwrap_or(0)
 }
 
-/// What one key of one entry is matched with: a value, and for all but exact keys a mask or bound.
+/// Bytes of an entry of a table, and of what its index has for it.
+fn entry(program: &Program, table: &Table) -> u128 {
+    let keys: u128 = table.keys.iter().map(|key| matched(key.expr.width, key.kind)).sum();
+    let key_words: u128 = table.keys.iter().map(|key| words(key.expr.width)).sum();
+    // As the control plane gave them, and in the row that a lookup reads.
+    let data = 2 * most_data(program, table.actions.iter().map(|a| a.action)) + LIST;
+    let of = |kind| table.keys.iter().filter(|key| key.kind == kind).count();
+    let (exact, lpm) = (of(MatchKind::Exact), of(MatchKind::Lpm));
+    let index = match (&table.keys[..], lpm) {
+        ([only], 1) => {
+            let size = u128::from(table.size).max(1);
+            NODE.saturating_mul(nodes(only.expr.width, size)).div_ceil(size)
+        }
+        (keys, 0) if exact == keys.len() => key_words,
+        (keys, 1) if exact + 1 == keys.len() => MAPPED + key_words,
+        _ => {
+            let ranges = of(MatchKind::Range);
+            let several = if ranges > 1 { RANGE * ranges as u128 } else { 0 };
+            MASK + key_words / 8 * MASK_WORD + (BUCKET + several) * (1 << ranges.min(COVERED))
+        }
+    };
+    ENTRY + keys + data + index
+}
+
+/// Nodes that a trie of one byte a level has for so many prefixes of values of one width at most.
+pub fn nodes(width: u32, prefixes: u128) -> u128 {
+    let level = |level: u32| 256u128.checked_pow(level).unwrap_or(prefixes).min(prefixes);
+    (0..width.div_ceil(8)).map(level).sum()
+}
+
+/// What one key of one entry is matched with: a value, and for some kinds a mask or bound.
 fn matched(width: u32, kind: MatchKind) -> u128 {
-    words(width) * if kind == MatchKind::Exact { 1 } else { 2 }
+    let numbers = if matches!(kind, MatchKind::Ternary | MatchKind::Range) { 2 } else { 1 };
+    KEY + numbers * (NUMBER + words(width))
 }
 
 fn bytes(bits: u32) -> u128 {

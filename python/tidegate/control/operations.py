@@ -127,7 +127,7 @@ class TableDefaultRead(Operation):
 
 @dataclass(slots=True)
 class TableRead(Operation):
-    """Read entries: one, or some of all in the order of their handles."""
+    """Read entries: one, or those of some handles in order, which may be none."""
 
     op: ClassVar[str] = "table_read"
     table: str
@@ -699,7 +699,7 @@ class Methods:
         return self.act(TableDefaultRead(table))
 
     def table_read(self, table: str, start: int, only: Entry | None = None) -> Any:
-        """Read entries: one, or some of all in the order of their handles."""
+        """Read entries: one, or those of some handles in order, which may be none."""
         return self.act(TableRead(table, start, only))
 
     def table_totals(self, table: str | None = None, start: int | None = None) -> Any:

@@ -61,7 +61,7 @@ family! {
             /// The table.
             table: Name,
         }
-        /// Read entries: one, or some of all in the order of their handles.
+        /// Read entries: one, or those of some handles in order, which may be none.
         Read "table_read" -> Rows {
             /// The table.
             table: Name,

@@ -9,6 +9,7 @@ mod by_hand;
 mod crc;
 mod dearest;
 mod fair;
+mod holds;
 mod kinds;
 mod load;
 mod map;
@@ -185,7 +186,7 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let json = arguments.iter().any(|argument| argument == "--json");
     let parts: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with("--")).collect();
-    let all: [(&str, Part); 13] = [
+    let all: [(&str, Part); 14] = [
         ("router", router),
         ("registers", registers),
         ("meter", meter::measure),
@@ -197,6 +198,7 @@ fn main() {
         ("kinds", kinds::measure),
         ("stages", stages::measure),
         ("tables", tables::measure),
+        ("holds", holds::measure),
         ("dearest", dearest::measure),
         ("load", load::measure),
     ];

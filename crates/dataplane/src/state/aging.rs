@@ -1,40 +1,31 @@
-//! When entries with an idle timeout are to be looked at: a heap of looks, some of which nobody waits for any more.
+//! When entries with an idle timeout are to be looked at.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeSet;
 
+/// At most one look for each entry.
 #[derive(Debug, Clone, Default)]
 pub struct Aging {
-    looks: BinaryHeap<Reverse<(u64, u32)>>,
+    looks: BTreeSet<(u64, u32)>,
 }
 
 impl Aging {
-    pub fn push(&mut self, due: u64, handle: u32) {
-        self.looks.push(Reverse((due, handle)));
+    pub fn add(&mut self, due: u64, handle: u32) {
+        self.looks.insert((due, handle));
+    }
+
+    pub fn remove(&mut self, due: u64, handle: u32) {
+        self.looks.remove(&(due, handle));
     }
 
     pub fn is_due(&self, now: u64) -> bool {
-        self.looks.peek().is_some_and(|Reverse((due, _))| *due <= now)
+        self.looks.first().is_some_and(|(due, _)| *due <= now)
     }
 
-    /// The next look that is due.
-    pub fn pop(&mut self, now: u64) -> Option<(u64, u32)> {
+    /// The entry that is to be looked at next, if that is by now.
+    pub fn pop(&mut self, now: u64) -> Option<u32> {
         if !self.is_due(now) {
             return None;
         }
-        self.looks.pop().map(|Reverse(first)| first)
-    }
-
-    pub fn len(&self) -> usize {
-        self.looks.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.looks.is_empty()
-    }
-
-    /// Throws out the looks for which `wanted` does not hold.
-    pub fn keep(&mut self, wanted: impl Fn(u64, u32) -> bool) {
-        self.looks.retain(|Reverse((due, handle))| wanted(*due, *handle));
+        self.looks.pop_first().map(|(_, handle)| handle)
     }
 }

@@ -16,6 +16,17 @@ const FEWEST: u32 = 3;
 /// Up to so many slots at most a quarter is taken, which makes misses short; beyond, a half, which saves cache.
 const SPARSE: usize = 1 << 14;
 
+/// Slots of an index that grows twofold; a larger one has as many at once as its table may need, so that no insertion moves many.
+const STEPS: usize = 1 << 12;
+
+/// Up to so many, as a power of two: half a gigabyte, which the system provides as it is used.
+const MOST_BITS: u32 = 26;
+
+/// How many of so many slots may be taken.
+fn takes(slots: usize) -> usize {
+    slots / if slots <= SPARSE { 4 } else { 2 }
+}
+
 /// One for each word of a key, odd and unlike each other: what spreads keys is the high half of the sum of products.
 const MULTIPLIERS: [u64; 8] = [
     0x9e37_79b9_7f4a_7c15,
@@ -111,21 +122,23 @@ pub(crate) struct Exact {
     /// A hash shifted by so much is a key's place: below the number of slots.
     pub shift: u64,
     taken: usize,
+    /// Entries of its table at most, but for those of the program.
+    most: usize,
     packing: Packing,
     /// There is a slot for each key.
     direct: Option<u32>,
 }
 
 impl Exact {
-    /// `direct`: see there.
-    pub fn new(packing: Packing, direct: Option<u32>) -> Exact {
+    /// Of a table that may have so many entries. `direct`: see there.
+    pub fn new(packing: Packing, direct: Option<u32>, most: usize) -> Exact {
         let slots = vec![0; 1 << direct.unwrap_or(FEWEST)];
-        Exact { slots, shift: u64::from(64 - FEWEST), taken: 0, packing, direct }
+        Exact { slots, shift: u64::from(64 - FEWEST), taken: 0, most, packing, direct }
     }
 
     /// One without entries.
     pub fn empty(&self) -> Exact {
-        Exact::new(self.packing.clone(), self.direct)
+        Exact::new(self.packing.clone(), self.direct, self.most)
     }
 
     /// The words that the row of a key begins with.
@@ -194,17 +207,20 @@ impl Exact {
         let (at, before) = self.find(rows, key);
         self.slots[at] = tag(hash(key)) | u64::from(row);
         self.taken += usize::from(before == 0);
-        let most = self.slots.len() / if self.slots.len() <= SPARSE { 4 } else { 2 };
-        if self.taken > most {
+        if self.taken > takes(self.slots.len()) {
             self.grow();
         }
     }
 
-    /// Twice the slots. What decides on a slot's place is in it.
+    /// More slots. What decides on a slot's place is in it.
     fn grow(&mut self) {
+        let mut bits = 64 - self.shift as u32 + 1;
+        while 1 << bits > STEPS && takes(1 << bits) < self.most && bits < MOST_BITS {
+            bits += 1;
+        }
         let before = std::mem::take(&mut self.slots);
-        self.slots = vec![0; before.len() * 2];
-        self.shift -= 1;
+        self.slots = vec![0; 1 << bits];
+        self.shift = u64::from(64 - bits);
         for slot in before.into_iter().filter(|slot| *slot != 0) {
             let mut at = self.place(slot);
             while self.slots[at] != 0 {
@@ -289,7 +305,7 @@ mod tests {
             ),
         ) {
             let direct = (by_value && widths == [9]).then_some(9);
-            let mut exact = Exact::new(Packing::of(&widths), direct);
+            let mut exact = Exact::new(Packing::of(&widths), direct, 100);
             let zero = vec![0; widths.iter().map(|width| words(*width)).sum()];
             let mut rows = List(vec![exact.packed(&zero).into()]);
             let mut map: HashMap<Vec<u64>, u32> = HashMap::new();
@@ -329,7 +345,7 @@ mod tests {
     /// The key 0 has the hash of a free slot, and begins the default's row.
     #[test]
     fn zero_is_a_key_like_others() {
-        let mut exact = Exact::new(Packing::of(&[32]), None);
+        let mut exact = Exact::new(Packing::of(&[32]), None, 8);
         let rows = List(vec![vec![0], vec![0]]);
         assert_eq!(exact.get(&rows, &[0]), 0);
         exact.insert(&rows, 1);
@@ -340,20 +356,34 @@ mod tests {
 
     #[test]
     fn many_keys_stay_sparse() {
-        let mut exact = Exact::new(Packing::of(&[64]), None);
-        let rows = List((0..20_001).map(|key| vec![key << 8]).collect());
+        // A table that has no more entries than it was said to, and one that has.
+        for most in [20_000, 3] {
+            let mut exact = Exact::new(Packing::of(&[64]), None, most);
+            let rows = List((0..20_001).map(|key| vec![key << 8]).collect());
+            many_keys(&mut exact, &rows);
+            assert_eq!(exact.slots.len(), 1 << 16);
+        }
+    }
+
+    fn many_keys(exact: &mut Exact, rows: &List) {
+        let mut moved = 0;
         for row in 1..=20_000u32 {
-            exact.insert(&rows, row);
+            let before = (exact.slots.len(), exact.taken);
+            exact.insert(rows, row);
             assert!(exact.taken * 2 <= exact.slots.len());
+            if exact.slots.len() != before.0 {
+                moved = moved.max(before.1);
+            }
+        }
+        assert!(exact.most < 20_000 || moved <= STEPS / 4, "{moved} are moved at once");
+        for row in 1..=20_000u32 {
+            assert_eq!(exact.get(rows, &[u64::from(row) << 8]), row);
+            assert_eq!(exact.get(rows, &[u64::from(row) << 8 | 1]), 0);
         }
         for row in 1..=20_000u32 {
-            assert_eq!(exact.get(&rows, &[u64::from(row) << 8]), row);
-            assert_eq!(exact.get(&rows, &[u64::from(row) << 8 | 1]), 0);
+            exact.remove(rows, &[u64::from(row) << 8]);
         }
-        for row in 1..=20_000u32 {
-            exact.remove(&rows, &[u64::from(row) << 8]);
-        }
-        check(&exact, 0);
+        check(exact, 0);
         assert!(exact.slots.iter().all(|slot| *slot == 0));
     }
 }

@@ -8,6 +8,11 @@
 
 use std::mem::offset_of;
 
+use p4lang::sizes::nodes;
+use smallvec::SmallVec;
+
+use super::pieces::make_room;
+
 /// No prefix; no parent.
 pub(crate) const NONE: u32 = u32::MAX;
 
@@ -71,13 +76,13 @@ const DENSE_RUNS: usize = 128;
 /// Memory of nodes is given out in multiples of this many words.
 const GRAIN: usize = 4;
 
-/// What an update reads.
+/// What an update reads. Most nodes have one prefix, or go on with one byte: long prefixes have a chain of such.
 #[derive(Debug, Clone, Default)]
 struct Parts {
     /// Prefixes that end in this node: first byte, length within the byte (0 to 8), value.
-    prefixes: Vec<(u8, u8, u32)>,
+    prefixes: SmallVec<[(u8, u8, u32); 1]>,
     /// Bytes that go on, in order.
-    children: Vec<(u8, u32)>,
+    children: SmallVec<[(u8, u32); 2]>,
     parent: u32,
     /// Where the node is in `words`, and the words that are its own.
     at: u32,
@@ -110,10 +115,17 @@ pub struct Lpm {
     free: Vec<u32>,
     /// Places in `words` that are free, by their size in grains.
     spare: Vec<Vec<u32>>,
+    /// Nodes for which there is room at once if they are many.
+    most: usize,
 }
 
 impl Lpm {
     pub fn new(width: u32) -> Lpm {
+        Lpm::with_room(width, 0)
+    }
+
+    /// One that will have so many prefixes at most.
+    pub fn with_room(width: u32, prefixes: u64) -> Lpm {
         let mut lpm = Lpm {
             width,
             words: Vec::new(),
@@ -122,6 +134,7 @@ impl Lpm {
             way: Way::default(),
             free: Vec::new(),
             spare: Vec::new(),
+            most: nodes(width, prefixes.into()).min(1 << 40) as usize,
         };
         let (empty, _) = lpm.encode(&Parts::default());
         lpm.words.extend(empty);
@@ -311,6 +324,7 @@ impl Lpm {
                 index as usize
             }
             None => {
+                make_room(&mut self.parts, 1, self.most);
                 self.parts.push(parts);
                 self.parts.len() - 1
             }
@@ -345,6 +359,8 @@ impl Lpm {
                 Some(at) => at,
                 None => {
                     let at = self.words.len();
+                    // A node has two grains at least.
+                    make_room(&mut self.words, wanted * GRAIN, 3 * GRAIN * self.most);
                     self.words.resize(at + wanted * GRAIN, 0);
                     at as u32
                 }

@@ -2,11 +2,12 @@
 //!
 //! Indices are those of the program's lists. Nothing here locks: whoever owns the pipeline writes between packets.
 
-pub mod aging;
+mod aging;
 pub(crate) mod exact;
 pub mod lpm;
 pub mod meter;
 mod order;
+mod pieces;
 pub mod profile;
 mod room;
 pub(crate) use room::SLOT;

@@ -2,26 +2,25 @@
 //!
 //! Members and groups have numbers: those that are asked for, or the next that is free.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::hash::BuildHasherDefault;
 
+use super::pieces::Pieces;
 use super::room::SLOT;
 use super::target::{Target, weighted};
-use super::words::WordHasher;
 
 pub use super::target::{ActionSet, Choice};
 
 /// Parts by number, found fast and read in order.
 #[derive(Clone)]
 struct Map<T> {
-    parts: HashMap<u32, T, BuildHasherDefault<WordHasher>>,
+    parts: Pieces<u32, T>,
     numbers: BTreeSet<u32>,
 }
 
 impl<T> Default for Map<T> {
     fn default() -> Map<T> {
-        Map { parts: HashMap::default(), numbers: BTreeSet::new() }
+        Map { parts: Pieces::default(), numbers: BTreeSet::new() }
     }
 }
 
@@ -31,7 +30,7 @@ impl<T> Map<T> {
     }
 
     fn contains_key(&self, number: &u32) -> bool {
-        self.parts.contains_key(number)
+        self.parts.get(number).is_some()
     }
 
     fn insert(&mut self, number: u32, part: T) -> Option<T> {
@@ -45,7 +44,7 @@ impl<T> Map<T> {
     }
 
     fn len(&self) -> usize {
-        self.parts.len()
+        self.numbers.len()
     }
 
     /// In the order of their numbers, from one on.
@@ -62,7 +61,7 @@ impl<T: fmt::Debug> fmt::Debug for Map<T> {
 
 /// How many groups have each member.
 #[derive(Clone, Default)]
-struct Uses(HashMap<u32, u32, BuildHasherDefault<WordHasher>>);
+struct Uses(Pieces<u32, u32>);
 
 impl fmt::Debug for Uses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -160,7 +159,7 @@ impl Profile {
 
     /// Removes a member, unless a group has it.
     pub fn remove_member(&mut self, member: u32) -> Result<(), &'static str> {
-        if self.in_groups.0.contains_key(&member) {
+        if self.in_groups.0.get(&member).is_some() {
             return Err("a group has it");
         }
         self.put_member(member, None).then_some(()).ok_or("there is no such member")
@@ -229,7 +228,8 @@ impl Profile {
     /// As [`Profile::put_member`]; whether there was one.
     pub(crate) fn put_group(&mut self, number: u32, group: Option<Group>) -> bool {
         for share in group.iter().flat_map(|group| &group.shares) {
-            *self.in_groups.0.entry(share.member).or_default() += 1;
+            let before = self.in_groups.0.get(&share.member).copied().unwrap_or(0);
+            self.in_groups.0.insert(share.member, before + 1);
         }
         self.added += group.as_ref().map_or(0, Group::bytes);
         let before = match group {

@@ -6,6 +6,7 @@
 use p4lang::ir::{ActionId, MatchKind, Program, Table};
 
 use super::exact::{Keys, Packing};
+use super::pieces::make_room;
 use super::target::Target;
 use super::words::words;
 
@@ -13,6 +14,8 @@ use super::words::words;
 pub(crate) struct Rows {
     pub words: Vec<u64>,
     shape: Shape,
+    /// Words of as many rows as there may be, but for those of the program's entries.
+    most: usize,
 }
 
 /// Words of a table's rows: of the key, and in all.
@@ -42,8 +45,9 @@ impl Rows {
     /// In all rows but the default's.
     pub const HIT: u64 = 1 << 32;
 
-    pub fn new(shape: Shape) -> Rows {
-        Rows { words: Vec::new(), shape }
+    /// Of a table that may have so many entries.
+    pub fn new(shape: Shape, size: usize) -> Rows {
+        Rows { words: Vec::new(), shape, most: size.saturating_add(1).saturating_mul(shape.stride) }
     }
 
     /// Where a numbered row begins, in words from the first, which is number 0.
@@ -75,12 +79,18 @@ impl Rows {
         self.words[start as usize..].as_ptr()
     }
 
+    /// Has so many words at least.
+    fn reach(&mut self, end: usize) {
+        if let Some(more) = end.checked_sub(self.words.len()) {
+            make_room(&mut self.words, more, self.most);
+            self.words.resize(end, 0);
+        }
+    }
+
     /// Sets the key of a numbered row.
     pub fn set_key(&mut self, number: u32, key: &[u64]) {
         let start = self.start(number) as usize;
-        if self.words.len() < start + self.shape.stride {
-            self.words.resize(start + self.shape.stride, 0);
-        }
+        self.reach(start + self.shape.stride);
         self.words[start..start + self.shape.key].copy_from_slice(key);
     }
 
@@ -88,9 +98,7 @@ impl Rows {
     pub fn set(&mut self, number: u32, target: &Target) {
         let start = self.start(number) as usize;
         let end = start + self.shape.stride;
-        if self.words.len() < end {
-            self.words.resize(end, 0);
-        }
+        self.reach(end);
         let hit = if number == 0 { 0 } else { Rows::HIT };
         let row = &mut self.words[start + self.shape.key..end];
         row.fill(0);

@@ -8,8 +8,8 @@
 pub(crate) mod undo;
 mod uses;
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::mem::offset_of;
 
 use num_bigint::BigUint;
@@ -19,9 +19,10 @@ use super::aging::Aging;
 use super::exact::{Exact, Packing, direct};
 use super::lpm::{Lpm, Places};
 use super::meter::{Color, MeterCell};
+use super::pieces::{Pieces, make_room};
 use super::rows::{Rows, Shape};
 use super::ternary::Ternary;
-use super::words::{WordHasher, limbs, number, words};
+use super::words::{limbs, number, words};
 use smallvec::SmallVec;
 use uses::Uses;
 
@@ -45,7 +46,7 @@ pub struct Entry {
     pub last_hit: u64,
     /// Picoseconds without a hit after which the control plane is told; 0: it is not.
     pub idle_timeout: u64,
-    /// When it is looked at next for its timeout.
+    /// When it is looked at next for its timeout; 0: it is not.
     due: u64,
     /// The control plane's own, which nobody else reads.
     note: Vec<u8>,
@@ -53,7 +54,7 @@ pub struct Entry {
 }
 
 type Words = Box<[u64]>;
-type Map = HashMap<Words, u32, BuildHasherDefault<WordHasher>>;
+type Map = Pieces<Words, u32>;
 
 #[derive(Debug, Clone)]
 enum Index {
@@ -68,11 +69,11 @@ enum Index {
 }
 
 /// Entries with priorities.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 struct Ordered {
     ternary: Ternary,
     /// Handles by a hash of the match and the priority, in the order of adding.
-    known: HashMap<u64, SmallVec<[u32; 2]>, BuildHasherDefault<WordHasher>>,
+    known: BTreeMap<u64, SmallVec<[u32; 2]>>,
 }
 
 impl Ordered {
@@ -101,6 +102,8 @@ pub struct TableState {
     entries: Vec<Option<Entry>>,
     free: Vec<u32>,
     live: usize,
+    /// Entries that it may have, but for those of the program.
+    size: usize,
     index: Index,
     /// Width of each key.
     widths: Vec<u32>,
@@ -127,6 +130,7 @@ impl TableState {
         let table = &program[id];
         let widths: Vec<u32> = table.keys.iter().map(|k| k.expr.width).collect();
         let kinds: Vec<MatchKind> = table.keys.iter().map(|k| k.kind).collect();
+        let size = table.size as usize;
         let default = Target::Action {
             action: table.default_action.action,
             args: action_words(program, table, table.default_action.action, &table.default_action.args),
@@ -135,10 +139,11 @@ impl TableState {
             entries: Vec::new(),
             free: Vec::new(),
             live: 0,
-            index: empty_index(&widths, &kinds),
-            rows: Rows::new(Shape::of(program, table)),
-            exact: Exact::new(Packing::of(&widths), direct(table)),
-            trie: empty_trie(&widths, &kinds),
+            size,
+            index: empty_index(&widths, &kinds, size),
+            rows: Rows::new(Shape::of(program, table), size),
+            exact: Exact::new(Packing::of(&widths), direct(table), size),
+            trie: empty_trie(&widths, &kinds, size),
             widths,
             kinds,
             initial_default: default.clone(),
@@ -188,13 +193,19 @@ impl TableState {
 
     /// Handles and entries.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Entry)> {
-        self.iter_from(0)
+        self.entries.iter().zip(0..).filter_map(|(entry, handle)| Some((handle, entry.as_ref()?)))
     }
 
-    /// Handles and entries, from a handle on.
-    pub fn iter_from(&self, first: u32) -> impl Iterator<Item = (u32, &Entry)> {
-        let entries = self.entries.iter().enumerate().skip(first as usize);
-        entries.filter_map(|(i, e)| Some((i as u32, e.as_ref()?)))
+    /// Up to `most` entries with their handles, of so many handles from one on, and the handle to go on from if there are more.
+    pub fn page(&self, first: u32, most: usize, handles: usize) -> (Vec<(u32, &Entry)>, Option<u32>) {
+        let start = self.entries.len().min(first as usize);
+        let mut next = start;
+        let mut found = Vec::new();
+        while next < self.entries.len().min(start.saturating_add(handles)) && found.len() < most {
+            found.extend(self.entries[next].as_ref().map(|entry| (next as u32, entry)));
+            next += 1;
+        }
+        (found, (next < self.entries.len()).then_some(next as u32))
     }
 
     /// Entries of so many handles, from one on, and the handle after them if there are more.
@@ -213,13 +224,13 @@ impl TableState {
     /// Starts an entry's idle timeout anew, from `now` on.
     pub fn set_idle_timeout(&mut self, handle: u32, timeout: u64, now: u64) {
         let Some(Some(entry)) = self.entries.get_mut(handle as usize) else { return };
+        self.aging.remove(entry.due, handle);
         entry.last_hit = entry.last_hit.max(now);
         entry.idle_timeout = timeout;
         entry.due = 0;
         if timeout > 0 {
             entry.due = entry.last_hit.saturating_add(timeout);
-            let due = entry.due;
-            self.wait(due, handle);
+            self.aging.add(entry.due, handle);
         }
     }
 
@@ -235,18 +246,6 @@ impl TableState {
         }
     }
 
-    /// Has an entry looked at when it is due.
-    fn wait(&mut self, due: u64, handle: u32) {
-        self.aging.push(due, handle);
-        // Looks that nobody waits for any more are thrown out when they are most of what there is.
-        if self.aging.len() > 2 * self.live + 1024 {
-            let entries = &self.entries;
-            self.aging.keep(|due, handle| {
-                entries.get(handle as usize).is_some_and(|e| e.as_ref().is_some_and(|e| e.due == due))
-            });
-        }
-    }
-
     /// Whether an entry is to be looked at for its timeout.
     pub fn is_due(&self, now: u64) -> bool {
         self.aging.is_due(now)
@@ -259,17 +258,14 @@ impl TableState {
             if idle.len() >= most {
                 break;
             }
-            let Some((due, handle)) = self.aging.pop(now) else { break };
+            let Some(handle) = self.aging.pop(now) else { break };
             let Some(Some(entry)) = self.entries.get_mut(handle as usize) else { continue };
-            if entry.due != due || entry.idle_timeout == 0 {
-                continue;
-            }
             entry.due = entry.last_hit.saturating_add(entry.idle_timeout);
             if entry.due <= now {
                 idle.push(handle);
                 entry.due = now.saturating_add(entry.idle_timeout);
             }
-            self.aging.push(entry.due, handle);
+            self.aging.add(entry.due, handle);
         }
         idle
     }
@@ -468,7 +464,11 @@ impl TableState {
         self.rows.set(handle + 1, &entry.target);
         self.uses.add(&entry.target);
         self.added_bytes += entry.added();
+        if entry.due > 0 {
+            self.aging.add(entry.due, handle);
+        }
         if handle as usize == self.entries.len() {
+            make_room(&mut self.entries, 1, self.size);
             self.entries.push(Some(entry));
         } else {
             self.entries[handle as usize] = Some(entry);
@@ -505,6 +505,8 @@ impl TableState {
             }
         }
         self.uses.remove(&entry.target);
+        self.aging.remove(entry.due, handle);
+        make_room(&mut self.free, 1, self.size);
         self.free.push(handle);
         self.live -= 1;
         self.added_bytes -= entry.added();
@@ -518,9 +520,9 @@ impl TableState {
         self.live = 0;
         self.added_bytes = self.default.added() + self.default_note.len() as u64;
         self.aging = Aging::default();
-        self.index = empty_index(&self.widths, &self.kinds);
+        self.index = empty_index(&self.widths, &self.kinds, self.size);
         self.exact = self.exact.empty();
-        self.trie = empty_trie(&self.widths, &self.kinds);
+        self.trie = empty_trie(&self.widths, &self.kinds, self.size);
     }
 }
 
@@ -576,9 +578,9 @@ fn by_priority(kinds: &[MatchKind]) -> bool {
         || kinds.iter().filter(|k| **k == MatchKind::Lpm).count() > 1
 }
 
-fn empty_index(widths: &[u32], kinds: &[MatchKind]) -> Index {
+fn empty_index(widths: &[u32], kinds: &[MatchKind], size: usize) -> Index {
     if by_priority(kinds) {
-        return Index::Ordered(Ordered::default());
+        return Index::Ordered(Ordered { ternary: Ternary::new(size), known: BTreeMap::new() });
     }
     let lpm: Vec<usize> =
         kinds.iter().enumerate().filter(|(_, k)| **k == MatchKind::Lpm).map(|(i, _)| i).collect();
@@ -594,9 +596,9 @@ fn empty_index(widths: &[u32], kinds: &[MatchKind]) -> Index {
 }
 
 /// Of a table of another kind there is next to nothing.
-fn empty_trie(widths: &[u32], kinds: &[MatchKind]) -> Lpm {
+fn empty_trie(widths: &[u32], kinds: &[MatchKind], size: usize) -> Lpm {
     match (widths, kinds) {
-        ([width], [MatchKind::Lpm]) => Lpm::new(*width),
+        ([width], [MatchKind::Lpm]) => Lpm::with_room(*width, size as u64),
         _ => Lpm::new(0),
     }
 }

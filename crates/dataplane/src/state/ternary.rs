@@ -10,15 +10,16 @@
 //! entries have ranges in the same block and none holds the key: then all are looked at. [`Ternary::search`] says how much was
 //! looked at, and the packet pays for it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::hash::BuildHasherDefault;
+use std::collections::{BTreeMap, BTreeSet};
 
 use num_bigint::BigUint;
 use p4lang::ir::EntryMatch;
+use p4lang::sizes::COVERED;
 use smallvec::SmallVec;
 
 use super::order::{Filter, Order, Try};
-use super::words::{WordHasher, limbs, words};
+use super::pieces::{Pieces, make_room};
+use super::words::{limbs, words};
 use crate::cost::WORK_BUDGET;
 
 /// A smaller one wins: the priority, and the number of the addition.
@@ -26,10 +27,6 @@ pub type Rank = (u32, u64);
 
 /// Short ones lie beside what they belong to.
 pub(super) type Words = SmallVec<[u64; 2]>;
-type Map<T> = HashMap<Words, T, BuildHasherDefault<WordHasher>>;
-
-/// Ranges of one entry that are covered by blocks; more of them are only compared.
-const COVERED: usize = 4;
 
 /// Buckets of a tuple that are compared one by one before a map is made of them.
 const FEW: usize = 4;
@@ -51,6 +48,8 @@ pub struct Ternary {
     order: Order,
     /// Tuples without entries, to be used again.
     free: Vec<u32>,
+    /// Entries of its table at most.
+    most: usize,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -64,7 +63,7 @@ struct Tuple {
 #[derive(Debug, Clone)]
 enum Buckets {
     Few(Vec<(Words, Bucket)>),
-    Many(Map<Bucket>),
+    Many(Pieces<Words, Bucket>),
 }
 
 /// Entries of the same bits, the best first.
@@ -120,7 +119,9 @@ impl Buckets {
         let mut filter = Filter::default();
         match self {
             Buckets::Few(list) => list.iter().for_each(|(value, _)| filter.add(value)),
-            Buckets::Many(map) if map.len() <= FILTERED => map.keys().for_each(|value| filter.add(value)),
+            Buckets::Many(map) if map.len() <= FILTERED => {
+                map.iter().for_each(|(value, _)| filter.add(value))
+            }
             Buckets::Many(_) => return None,
         }
         Some(filter)
@@ -131,9 +132,15 @@ impl Buckets {
             Buckets::Few(list) => match list.iter_mut().find(|(known, _)| *known == value) {
                 Some((_, bucket)) => bucket.insert(rank, item),
                 None => {
+                    if list.is_empty() {
+                        // Where masks are many, most have one.
+                        list.reserve_exact(1);
+                    }
                     list.push((value, Bucket::One(rank, item)));
                     if list.len() > FEW {
-                        *self = Buckets::Many(std::mem::take(list).into_iter().collect());
+                        let mut map = Pieces::default();
+                        list.drain(..).for_each(|(value, bucket)| _ = map.insert(value, bucket));
+                        *self = Buckets::Many(map);
                     }
                 }
             },
@@ -286,6 +293,10 @@ impl Place {
 }
 
 impl Ternary {
+    pub fn new(most: usize) -> Ternary {
+        Ternary { most, ..Ternary::default() }
+    }
+
     pub fn insert(&mut self, matches: &[EntryMatch], widths: &[u32], rank: Rank, handle: u32) {
         let Place { mask, values, ranges } = Place::of(matches, widths);
         let index = match self.by_mask.get(&mask) {
@@ -298,6 +309,7 @@ impl Ternary {
                         index
                     }
                     None => {
+                        make_room(&mut self.tuples, 1, self.most);
                         self.tuples.push(new);
                         self.tuples.len() as u32 - 1
                     }
@@ -341,6 +353,7 @@ impl Ternary {
             None => {
                 self.by_mask.remove(&mask);
                 *tuple = Tuple::default();
+                make_room(&mut self.free, 1, self.most);
                 self.free.push(index);
             }
         }

@@ -154,6 +154,8 @@ impl Pipeline {
 
 /// Entries that are read at a time.
 const PAGE: usize = 256;
+/// Handles that are gone through for them at most.
+const PASSED: usize = 1024;
 /// Handles whose entries are summed at a time.
 const SUMMED: usize = 4096;
 /// How many times at a time it is looked whether an entry is idle, in all tables.
@@ -263,9 +265,9 @@ impl Pipeline {
         let row = |handle, entry: &Entry| row(program, id, now, handle, entry);
         let handle = match only {
             None => {
-                let mut entries = state.iter_from(from);
-                let rows = entries.by_ref().take(PAGE).map(|(handle, entry)| row(handle, entry)).collect();
-                return Ok(Answer::Rows { rows, next: entries.next().map(|(handle, _)| handle) });
+                let (entries, next) = state.page(from, PAGE, PASSED);
+                let rows = entries.into_iter().map(|(handle, entry)| row(handle, entry)).collect();
+                return Ok(Answer::Rows { rows, next });
             }
             Some(EntryRef::Handle(handle)) => Some(*handle),
             Some(EntryRef::Key(key, priority)) => {

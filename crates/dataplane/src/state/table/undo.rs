@@ -78,26 +78,22 @@ impl TableState {
                 let free = self.free.pop();
                 debug_assert_eq!(free, Some(handle));
                 self.put(handle, *entry);
-                self.wait_again(handle);
             }
             Step::Changed(handle, entry) => {
                 self.set_target(handle, entry.target.clone());
+                self.set_idle_timeout(handle, 0, 0);
                 self.added_bytes += entry.added();
-                let after = self.entries[handle as usize].replace(*entry);
-                self.added_bytes -= after.map_or(0, |entry| entry.added());
-                self.wait_again(handle);
+                if entry.due > 0 {
+                    self.aging.add(entry.due, handle);
+                }
+                if let Some(after) = self.entries[handle as usize].replace(*entry) {
+                    self.added_bytes -= after.added();
+                }
             }
             Step::Default(target, note) => {
                 self.set_default(target);
                 self.set_default_note(note);
             }
-        }
-    }
-
-    /// The look for an entry's timeout may be gone; a second one for the same time is passed over.
-    fn wait_again(&mut self, handle: u32) {
-        if let Some(due) = self.entry(handle).map(|entry| entry.due).filter(|due| *due > 0) {
-            self.wait(due, handle);
         }
     }
 }

@@ -1,14 +1,11 @@
 //! How many entries of a table lead to each member and group of its action profile, and how many have sets of actions: whether
 //! something is used is known without going through the entries.
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
-
 use super::Target;
-use crate::state::words::WordHasher;
+use crate::state::pieces::Pieces;
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Uses(HashMap<u64, u32, BuildHasherDefault<WordHasher>>);
+pub(super) struct Uses(Pieces<u64, u32>);
 
 /// All sets of actions count as one; actions are not counted.
 fn key(target: &Target) -> Option<u64> {
@@ -23,7 +20,8 @@ fn key(target: &Target) -> Option<u64> {
 impl Uses {
     pub fn add(&mut self, target: &Target) {
         if let Some(key) = key(target) {
-            *self.0.entry(key).or_default() += 1;
+            let before = self.0.get(&key).copied().unwrap_or(0);
+            self.0.insert(key, before + 1);
         }
     }
 
@@ -38,14 +36,14 @@ impl Uses {
     }
 
     pub fn has(&self, target: &Target) -> bool {
-        key(target).is_some_and(|key| self.0.contains_key(&key))
+        key(target).is_some_and(|key| self.0.get(&key).is_some())
     }
 
     pub fn has_sets(&self) -> bool {
-        self.0.contains_key(&u64::MAX)
+        self.0.get(&u64::MAX).is_some()
     }
 
     pub fn clear(&mut self) {
-        self.0.clear();
+        self.0 = Pieces::default();
     }
 }
