@@ -13,7 +13,7 @@ use wire::packet::Written;
 use crate::budget::Budget;
 use crate::clock::Clock;
 use crate::context::{Context, DropReason, Requests};
-use crate::cost::{Prices, WORK_BUDGET};
+use crate::cost::{Prices, WORK_BUDGET, with_touches};
 use crate::executor::{Executor, View};
 use crate::interp::Interpreter;
 use crate::jit::flat::Flat;
@@ -146,7 +146,12 @@ impl Pipeline {
         seed: u64,
     ) -> Pipeline {
         let reach = path.reach(&program, &view);
-        let costs = path.costs(Prices::new(&program, &layout), &view);
+        let prices = Prices::new(&program, &layout);
+        let (near, far) = (path.costs(prices.near(), &view), path.costs(prices, &view));
+        let costs = PassCosts {
+            ingress: with_touches(near.ingress, far.ingress),
+            egress: with_touches(near.egress, far.egress),
+        };
         let first = WORK_BUDGET.checked_sub(costs.pass(layout.frame_len));
         Pipeline {
             path,
@@ -204,11 +209,12 @@ impl Pipeline {
 
     /// Runs another program from now on: that of `next`, with its state, or with this one's if the control plane sees the same
     /// objects in both. Packets that are between ingress and egress are of no use any more. Counts of packets go on. A state that is
-    /// not kept begins at `now`, in picoseconds.
+    /// not kept begins at `now`, in picoseconds. Gives what there was before: to free its memory takes time, for which packets need not
+    /// wait.
     ///
     /// # Errors
     /// The state was to be kept, and is of another shape. Nothing is changed then.
-    pub fn replace(&mut self, mut next: Pipeline, keep_state: bool, now: u64) -> control::Result<()> {
+    pub fn replace(&mut self, mut next: Pipeline, keep_state: bool, now: u64) -> control::Result<Pipeline> {
         if keep_state {
             if !same_objects(&self.program, &next.program) {
                 let why = "the state cannot be kept: the programs have different objects";
@@ -227,8 +233,7 @@ impl Pipeline {
             next.state.begin(now);
         }
         (next.drops, next.made, next.clock) = (std::mem::take(&mut self.drops), self.made, self.clock);
-        *self = next;
-        Ok(())
+        Ok(std::mem::replace(self, next))
     }
 
     /// In what timestamps count from now on.

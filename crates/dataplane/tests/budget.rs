@@ -141,10 +141,16 @@ fn cells_of_large_registers_counters_and_meters_are_dear() {
     ] {
         for (size, dropped) in [(small, false), (large, true)] {
             let declared = declared.replace("SIZE", &size.to_string());
-            let program = program("", &declared, &format!("for (bit<32> i in 0..20000) {{ {access} }}"));
-            for mut pipeline in both(&program) {
-                let expected = if dropped { (0, vec![DROPPED]) } else { (1, Vec::new()) };
-                assert_eq!(run(&mut pipeline), expected, "{declared}");
+            let mut bodies = vec![format!("for (bit<32> i in 0..20000) {{ {access} }}")];
+            if access.starts_with("x.write") {
+                bodies.push(format!("bit<32> i = m.n; {}", format!("i = i + 600; {access} ").repeat(5300)));
+            }
+            for body in bodies {
+                let program = program("", &declared, &body);
+                for mut pipeline in both(&program) {
+                    let expected = if dropped { (0, vec![DROPPED]) } else { (1, Vec::new()) };
+                    assert_eq!(run(&mut pipeline), expected, "{declared}");
+                }
             }
         }
     }

@@ -61,8 +61,8 @@ fn idle(p: &mut Pipeline, now: u64) -> Vec<u32> {
     p.state.tables[table.index()].take_idle(now, usize::MAX, usize::MAX)
 }
 
-fn kind<T: std::fmt::Debug>(refused: Result<T, Error>) -> Kind {
-    refused.unwrap_err().kind
+fn kind<T>(refused: Result<T, Error>) -> Kind {
+    refused.err().expect("it is refused").kind
 }
 
 fn send(p: &mut Pipeline, now: u64, bytes: &[u8]) -> Vec<u32> {

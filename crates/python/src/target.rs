@@ -240,12 +240,18 @@ impl Target {
     fn install(&self, py: Python<'_>, next: &Pipeline, keep_state: bool) -> PyResult<()> {
         // It makes a state to take the place of the one that is taken, which may be large.
         let next = py.detach(|| next.take());
-        self.with(py, |held| match held {
-            Held::Switch(network, node) => {
-                let done = network.control(node, |switch, now| switch.replace_program(now, next, keep_state));
-                done.map_err(refused).map(|done| done.map_err(refused))?
-            }
-            Held::Alone(alone) => alone.pipeline.replace(next, keep_state, alone.now).map_err(refused),
+        py.detach(|| {
+            let before = self.between(|held| match held {
+                Held::Switch(network, node) => network
+                    .control(node, |switch, now| switch.replace_program(now, next, keep_state))
+                    .map(|before| before.map(|before| (Some(before), None)))
+                    .map_err(refused),
+                Held::Alone(alone) => {
+                    Ok(alone.pipeline.replace(next, keep_state, alone.now).map(|before| (None, Some(before))))
+                }
+            })?;
+            // It is freed here, where no packet waits for it.
+            before.map(drop).map_err(refused)
         })
     }
 

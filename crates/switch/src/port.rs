@@ -1,10 +1,12 @@
 //! A port: queues, the scheduler that chooses among them, and a shaper. What waits is a P4 switch's packet, or any other.
 
+use std::collections::VecDeque;
+
 use control::{PortConfig, QueueState, Scheduler};
 use dataplane::pipeline::QueueInfo;
 use units::Time;
 
-use crate::queue::{Queue, Queued};
+use crate::queue::{Queue, Queued, Waiting};
 use crate::scheduler::{Choice, Round, choose};
 use crate::shaper::Shaper;
 
@@ -75,11 +77,11 @@ impl<T: Queued> Port<T> {
         self.scheduler = config.scheduler;
     }
 
-    /// Throws away what waits; gives how many packets that were.
-    pub(crate) fn clear(&mut self) -> u64 {
-        self.queues.iter_mut().for_each(Queue::clear);
+    /// Takes out all that waits.
+    pub(crate) fn take(&mut self) -> Vec<VecDeque<Waiting<T>>> {
         self.held_until = None;
-        std::mem::take(&mut self.waiting)
+        self.waiting = 0;
+        self.queues.iter_mut().map(Queue::take).collect()
     }
 
     /// All packets that wait.

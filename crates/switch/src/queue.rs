@@ -56,7 +56,7 @@ impl Queued for Box<Work> {
 }
 
 #[derive(Debug)]
-struct Waiting<T> {
+pub(crate) struct Waiting<T> {
     packet: T,
     bytes: u64,
     /// Packets in the queue when this one came.
@@ -154,10 +154,10 @@ impl<T: Queued> Queue<T> {
         self.waiting.iter_mut().map(|waiting| &mut waiting.packet)
     }
 
-    /// Throws away what waits.
-    pub(crate) fn clear(&mut self) {
-        self.waiting.clear();
+    /// Takes out all that waits.
+    pub(crate) fn take(&mut self) -> VecDeque<Waiting<T>> {
         self.bytes = 0;
+        std::mem::take(&mut self.waiting)
     }
 
     /// Bytes of the first packet, and when it came (picoseconds).

@@ -14,7 +14,7 @@ use wire::packet::Written;
 
 use crate::generator::Running;
 use crate::port::{Popped, Port};
-use crate::queue::QueueStatistics;
+use crate::queue::{QueueStatistics, Waiting};
 
 /// Packets that wait for the controller; more are dropped and counted.
 pub const MAX_PACKET_INS: usize = 4096;
@@ -58,6 +58,14 @@ pub struct Passed {
     pub port: u32,
     pub queue: usize,
     pub packet: Box<Written>,
+}
+
+/// What another program has taken the place of: to free it takes time, for which packets need not wait.
+#[expect(dead_code, reason = "it is there to be freed")]
+pub struct Replaced {
+    pipeline: Pipeline,
+    packets: Vec<VecDeque<Waiting<Box<Work>>>>,
+    packet_ins: VecDeque<PacketIn>,
 }
 
 /// A switch.
@@ -149,24 +157,22 @@ impl Switch {
     }
 
     /// Runs another program from now on; see [`Pipeline::replace`]. Packets that wait in queues and for the controller were made by
-    /// the old one, and may have another header: they are dropped, and counted.
+    /// the old one, and may have another header: they are dropped, and counted. Gives what is to be freed.
     ///
     /// # Errors
     /// As [`Pipeline::replace`].
-    pub fn replace_program(&mut self, now: Time, next: Pipeline, keep_state: bool) -> Result<()> {
+    pub fn replace_program(&mut self, now: Time, next: Pipeline, keep_state: bool) -> Result<Replaced> {
         let digests_lost = self.pipeline.state.digests_lost;
-        self.pipeline.replace(next, keep_state, now.as_ps())?;
+        let pipeline = self.pipeline.replace(next, keep_state, now.as_ps())?;
         self.pipeline.state.digests_lost = digests_lost;
-        for port in self.ports.iter_mut().flatten() {
-            self.replaced += port.clear();
-        }
+        let packets: Vec<_> = self.ports.iter_mut().flatten().flat_map(Port::take).collect();
+        let packet_ins = std::mem::take(&mut self.packet_ins);
         self.ready.clear();
-        let waiting = self.packet_ins.len() as u64;
-        self.packet_ins.clear();
-        self.counts.packet_ins -= waiting;
-        self.replaced += waiting;
+        self.counts.packet_ins -= packet_ins.len() as u64;
+        self.replaced +=
+            packets.iter().map(|queue| queue.len() as u64).sum::<u64>() + packet_ins.len() as u64;
         self.waiting = 0;
-        Ok(())
+        Ok(Replaced { pipeline, packets, packet_ins })
     }
 
     /// A packet from Ethernet on has come by a port; `more` bytes of payload, all zero, are behind `bytes`.
@@ -276,6 +282,11 @@ impl Switch {
         for packet in pending.drain(..) {
             self.enqueue_one(packet);
         }
+    }
+
+    /// Counts a packet that was sent by a port and dropped there, because too many are on the wire.
+    pub fn has_no_memory(&mut self) {
+        self.no_memory += 1;
     }
 
     /// Puts a packet in its queue.
