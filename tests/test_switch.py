@@ -36,6 +36,7 @@ from switches import (
 )
 from tidegate import addresses, p4
 from tidegate._core import TidegateError
+from tidegate.switch import running
 from tidegate.switch.metrics import families, serve
 from tidegate.switch.ports import Mode, SwitchPort, parse_port, parse_ports
 from tidegate.switch.running import LiveSwitch
@@ -261,6 +262,21 @@ def test_delay_and_rate_of_a_port(two: Place) -> None:
     # A millisecond to send each.
     assert len(frames) == 10
     assert 0.05 <= spent < 0.5
+
+
+@needs_root
+def test_links_with_a_delay_hold_no_more_than_they_may(two: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    room = 100
+    # Frames of 986 bytes from the IP header on.
+    monkeypatch.setattr(running, "ON_WIRES", room * (986 + 512))
+    one, other = ports(two, "packet")
+    live = LiveSwitch(p4.compile(LEARNING), [one, replace(other, delay="1 h")])
+    between(live)
+    with live:
+        for _ in range(3 * room):
+            two.hosts[0].send(frame(1, 2, 1000))
+        wait_for(lambda: live.api.statistics["received"] == 3 * room)
+        assert live.api.drops["queue memory"] == 2 * room
 
 
 @needs_root

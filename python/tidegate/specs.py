@@ -38,6 +38,8 @@ class Wire:
     reorder_by: int = 0
     duplicate: float = 0.0
     mtu: Count = 1500
+    most: int | None = None
+    """Bytes of queue and wire together."""
 
 
 @dataclass(frozen=True)

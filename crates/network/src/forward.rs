@@ -198,6 +198,14 @@ impl Network {
     fn emit(&mut self, port: u32, id: PacketId, queue: usize, waited: u64) {
         let size = self.packets.get(id).size;
         let p = &mut self.ports[port as usize];
+        if p.crowded(size) {
+            p.statistics.dropped += 1;
+            if let Some(node) = self.switches.get_mut(p.of_switch as usize).and_then(Option::as_mut) {
+                node.switch.has_no_memory();
+            }
+            self.packets.free(id);
+            return;
+        }
         p.note_wait(queue, waited);
         let (arrives, first) = p.put(self.now, id, size);
         if p.captures_sent != NO_CAPTURE {

@@ -80,7 +80,7 @@ pub use network::Network;
 pub use node::NodeId;
 pub use outgoing::Outgoing;
 pub use page::{Exchange, PageFlow, PageId};
-pub use port::{GilbertElliott, Link, PortId, QueueLimit, QueueStatistics};
+pub use port::{BESIDE, GilbertElliott, Link, PortId, QueueLimit, QueueStatistics};
 pub use record::{FlowSamples, Histogram, QueueSamples};
 pub use transport::udp::Pattern;
 pub use view::{FLOW_COLUMNS, PORT_COLUMNS, View};

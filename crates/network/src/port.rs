@@ -21,6 +21,9 @@ pub struct PortId(pub(crate) u32);
 /// In place of a capture's number: none.
 pub(crate) const NO_CAPTURE: u32 = u32::MAX;
 
+/// Bytes that a packet takes beside its own, about.
+pub const BESIDE: u64 = 512;
+
 /// How long a queue may get. The packet that is being sent does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QueueLimit {
@@ -35,6 +38,9 @@ pub struct Link {
     /// Propagation delay.
     pub delay: Time,
     pub limit: QueueLimit,
+    /// Memory of packets in the queue and on the wire together, which take [`BESIDE`] bytes each beside their own; what goes beyond is
+    /// dropped. A link keeps what it was made with. For wires that are never impaired.
+    pub most: Option<Bytes>,
     /// Packets that find this many waiting are marked CE if they can be (DCTCP's K).
     pub mark_above: Option<u64>,
     /// Management of the queue. A link keeps what it was made with.
@@ -62,6 +68,7 @@ impl Link {
             rate,
             delay,
             limit: QueueLimit { packets: Some(1000), bytes: None },
+            most: None,
             mark_above: None,
             aqm: None,
             framing: 14,
@@ -130,6 +137,8 @@ pub(crate) struct Port {
     /// many really have asks `settle` first: what is known is never less than what waits.
     begun: usize,
     waiting_bytes: u64,
+    /// Memory of the ring's packets, if there is a bound of it.
+    held: u64,
     free_at: u64,
     /// Nothing that is sent from now on arrives before this: the wire's last arrival when its link was changed last.
     not_before: u64,
@@ -193,6 +202,7 @@ impl Port {
             ring: VecDeque::new(),
             begun: 0,
             waiting_bytes: 0,
+            held: 0,
             free_at: 0,
             not_before: 0,
             impaired: false,
@@ -342,6 +352,12 @@ impl Port {
         self.full(waiting, bytes) || self.link.mark_above.is_some_and(|k| waiting >= k)
     }
 
+    /// Whether queue and wire have no room for a packet of so many bytes.
+    #[inline]
+    pub fn crowded(&self, bytes: u32) -> bool {
+        self.link.most.is_some_and(|most| self.held + u64::from(bytes) + BESIDE > most.get())
+    }
+
     /// Takes or drops a packet.
     #[inline]
     pub fn push(&mut self, now: u64, id: PacketId, slot: &mut Slot) -> Taken {
@@ -352,7 +368,7 @@ impl Port {
         }
         let waiting = (self.ring.len() - self.begun) as u64;
         // The queue may be full only if the wire is busy.
-        if self.free_at > now && self.full(waiting, bytes) {
+        if self.free_at > now && self.full(waiting, bytes) || self.crowded(bytes) {
             self.statistics.dropped += 1;
             return Taken::Dropped;
         }
@@ -376,6 +392,7 @@ impl Port {
         let arrives = self.arrival();
         let first = self.begin().then_some(arrives);
         self.waiting_bytes += u64::from(bytes);
+        self.hold(bytes);
         self.ring.push_back(Flight { arrives, starts, packet: id, bytes });
         if self.special { Taken::Special { at: arrives } } else { Taken::Queued { first } }
     }
@@ -412,9 +429,20 @@ impl Port {
         Some((flight.packet, self.ring.front().map(|f| f.arrives)))
     }
 
+    /// A packet of so many bytes comes into the ring.
+    #[inline]
+    fn hold(&mut self, bytes: u32) {
+        if self.link.most.is_some() {
+            self.held += u64::from(bytes) + BESIDE;
+        }
+    }
+
     /// The first of the ring is out of it.
     #[inline]
     fn left(&mut self, flight: &Flight) {
+        if self.link.most.is_some() {
+            self.held -= u64::from(flight.bytes) + BESIDE;
+        }
         if self.begun > 0 {
             self.begun -= 1;
         } else {
@@ -449,7 +477,7 @@ impl Port {
     /// impaired already: then what becomes of a packet is drawn when it comes to the queue.
     pub fn change(&mut self, now: u64, link: Link) {
         self.settle(now);
-        self.link = Link { aqm: self.link.aqm, ..link };
+        self.link = Link { aqm: self.link.aqm, most: self.link.most, ..link };
         self.link_changed();
         let waiting = self.ring.len() - self.begun;
         let before = self.begun.checked_sub(1).and_then(|i| self.ring.get(i));
@@ -504,6 +532,7 @@ impl Port {
         let arrives = self.arrival();
         let first = self.begin();
         if !self.impaired {
+            self.hold(bytes);
             self.ring.push_back(Flight { arrives, starts: now, packet: id, bytes });
             self.begun += 1;
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use commands::cli::Session;
 use commands::load::Source;
-use network::{FlowId, Link, Network, NodeId, PortId, QueueLimit, TcpFlow, UdpFlow, ipv4, mac};
+use network::{BESIDE, FlowId, Link, Network, NodeId, PortId, QueueLimit, TcpFlow, UdpFlow, ipv4, mac};
 use p4lang::ir::Program;
 use transport::segment::Ecn;
 use transport::tcp::EcnMode;
@@ -22,6 +22,12 @@ fn wire(rate: Rate, delay: Time, packets: u64) -> Link {
 
 /// N pairs of hosts over two routers, plain or with the example's program.
 fn dumbbell(n: u32, p4: bool) -> (Network, Vec<(NodeId, NodeId)>, PortId) {
+    let (net, pairs, port, _) = dumbbell_over(wire(Rate::from_mbps(100), Time::from_ms(5), 100), n, p4);
+    (net, pairs, port)
+}
+
+/// The port and its node are the left router's.
+fn dumbbell_over(middle: Link, n: u32, p4: bool) -> (Network, Vec<(NodeId, NodeId)>, PortId, NodeId) {
     let mut net = Network::new(1);
     let routers = ["left", "right"].map(|name| {
         if p4 {
@@ -30,7 +36,6 @@ fn dumbbell(n: u32, p4: bool) -> (Network, Vec<(NodeId, NodeId)>, PortId) {
             net.router(name)
         }
     });
-    let middle = wire(Rate::from_mbps(100), Time::from_ms(5), 100);
     let (port, _) = net.link(routers[0], routers[1], middle.clone(), middle).unwrap();
     let mut pairs = Vec::new();
     for i in 0..n {
@@ -56,7 +61,7 @@ fn dumbbell(n: u32, p4: bool) -> (Network, Vec<(NodeId, NodeId)>, PortId) {
             }
         }
     }
-    (net, pairs, port)
+    (net, pairs, port, routers[0])
 }
 
 fn run(p4: bool) -> (Vec<u64>, Network, PortId) {
@@ -78,6 +83,39 @@ fn tcp_through_p4_routers_is_tcp_through_routers() {
     let queue = net.queue_state(port, 0).unwrap();
     assert!(queue.waiting_packets <= 100 && queue.dropped > 0);
     assert!(queue.wait_max <= Time::from_us(12_200).as_ps());
+}
+
+#[test]
+fn a_long_wire_holds_no_more_than_it_may() {
+    for p4 in [false, true] {
+        // A packet of 1014 bytes each 2 ms, for which there is room on the wire a hundred times.
+        let most = Some(Bytes::new(100 * (1014 + BESIDE)));
+        let long = Link { most, ..wire(Rate::from_mbps(100), Time::from_secs(1), 1000) };
+        let (mut net, pairs, port, left) = dumbbell_over(long, 1, p4);
+        let flow = net
+            .udp(UdpFlow {
+                from: pairs[0].0,
+                to: pairs[0].1,
+                start: Time::ZERO,
+                stop: Some(Time::from_ms(1990)),
+                rate: Rate::from_mbps(4),
+                payload: 972,
+                pattern: network::Pattern::Constant,
+                ecn: Ecn::NotEct,
+            })
+            .unwrap();
+        net.run_until(Time::from_ms(899)).unwrap();
+        assert_eq!(net.packets(), 100, "p4: {p4}");
+        // As they come out at the other end, others have room.
+        net.run_until(Time::from_secs(4)).unwrap();
+        let (sent, received) = (net.udp_statistics(flow).unwrap().sent, net.outcome(flow).bytes_received);
+        assert_eq!((sent, received, net.packets()), (995, 200 * 972, 0), "p4: {p4}");
+        assert_eq!(net.queue(port).dropped, 795, "p4: {p4}");
+        if p4 {
+            let dropped = net.control(left, |switch, _| switch.statistics().dropped).unwrap();
+            assert_eq!(dropped, [("queue memory", 795)]);
+        }
+    }
 }
 
 #[test]

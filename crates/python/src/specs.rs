@@ -24,6 +24,7 @@ pub struct LinkSpec {
     pub reorder_by: u64,
     pub duplicate: f64,
     pub mtu: u32,
+    pub most: Option<u64>,
 }
 
 impl LinkSpec {
@@ -50,6 +51,7 @@ impl LinkSpec {
             reorder_by: Time::from_ps(self.reorder_by),
             duplicate: self.duplicate,
             mtu: self.mtu,
+            most: self.most.map(Bytes::new),
             ..Link::new(Rate::from_bps(self.rate), Time::from_ps(self.delay))
         })
     }

@@ -20,6 +20,8 @@ NO_RATE = 8_000_000_000_000
 """A byte in a picosecond: an interface is slower."""
 LONGEST = 65_535
 """Bytes from the IP header on; interfaces have limits of their own."""
+ON_WIRES = 256 << 20
+"""Bytes of memory for frames that links with a delay hold, over all of them."""
 LOOK_S = 0.2
 LOOK = int(LOOK_S * units.PS_PER_S)
 """How often a wait looks whether it is to end."""
@@ -59,11 +61,22 @@ class LiveSwitch:
         self.node = self.core.switch(name, program.core, queues, cpu_port, False)
         self.core.bound_queues(self.node)
         self._wiring: list[tuple[int, str | None, str, str]] = []
+        holding = sum(1 + port.both for port in self.ports if port.delay)
+        most = ON_WIRES // max(holding, 1)
         for port in self.ports:
             host = self.core.host(port.interface)
             rate = NO_RATE if port.rate is None else units.rate(port.rate)
             framing = 0 if port.rate is None else 14
-            go = Wire(rate, units.time(port.delay), queue_packets, queue_bytes, framing=framing, mtu=LONGEST)
+            delay = units.time(port.delay)
+            go = Wire(
+                rate,
+                delay,
+                queue_packets,
+                queue_bytes,
+                framing=framing,
+                mtu=LONGEST,
+                most=most if delay else None,
+            )
             come = go if port.both else Wire(NO_RATE, 0, None, None, framing=0, mtu=LONGEST)
             self.core.link(host, self.node, come, go, b_number=port.number)
             self._wiring.append((host, port.netns, port.interface, port.kind))
