@@ -51,8 +51,8 @@ class Limits:
     """Bytes of them."""
     updates: int = 4096
     """Updates of a `Write`."""
-    updates_at_once: int = 4096
-    """Updates of a `Write` that is done whole or not at all; the engine takes no more."""
+    updates_at_once: int = 256
+    """Updates of a `Write` that is done whole or not at all, for all of which packets wait; the engine takes 4096."""
     requests: int = 65_536
     """Requests of a `Read`."""
     entities: int = 1 << 18
