@@ -32,6 +32,7 @@ def test_all_pages_are_there_and_in_the_list(laid: Path) -> None:
 def test_what_pages_link_to_comes_along(laid: Path) -> None:
     assert (laid / "docs/meter.png").read_bytes() == (ROOT / "docs/meter.png").read_bytes()
     assert (laid / "examples/p4/firewall/firewall.p4").is_file()
+    assert (laid / "examples/network.ipynb").is_file()
 
 
 @pytest.mark.slow
@@ -53,6 +54,9 @@ def test_the_site_is_built_without_warnings(laid: Path, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "built" / "index.html").read_text()
+    # Notebooks are pages with their results.
+    notebook = (tmp_path / "built" / "examples/network.html").read_text()
+    assert "image/svg" in notebook or "<svg" in notebook
     # Nothing is fetched from elsewhere.
     assert 'src="http' not in page
     assert "fonts.g" not in page

@@ -7,7 +7,7 @@ use units::SplitMix;
 
 use crate::{Figure, cpu_ns, setup};
 
-const ENTRIES: u32 = 600_000;
+const ENTRIES: u32 = 400_000;
 
 /// Name, key, and an entry of a number that nobody has guessed.
 type Kind = (&'static str, &'static str, fn(u64) -> EntryMatch);
