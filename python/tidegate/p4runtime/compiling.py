@@ -36,8 +36,9 @@ class Compiler:
         """`program_limits`: of the compiler, by name, where they are not its defaults."""
         self._limits = limits
         self.program_limits = dict(program_limits or {})
-        self._turns = threading.BoundedSemaphore(limits.compilations)
-        self._places = threading.BoundedSemaphore(2 * limits.compilations)
+        self._turns = threading.Condition()
+        self._compiling = 0
+        self._waiting = {True: 0, False: 0}
         self._changed = threading.Lock()
         self._children: set[subprocess.Popen[bytes]] = set()
         self._closed = False
@@ -50,20 +51,34 @@ class Compiler:
                 child.kill()
 
     @contextmanager
-    def turn(self) -> Iterator[None]:
-        """The right to compile, here and in a process; waited for if others have it, and refused if many wait."""
-        if not self._places.acquire(blocking=False):
-            raise self._busy()
-        try:
-            # Those before it take twice its time at most: in the process, and here.
-            if not self._turns.acquire(timeout=2 * self._limits.compile_s):
+    def turn(self, first: bool = False) -> Iterator[None]:
+        """The right to compile, here and in a process; waited for if others have it, and refused if many wait.
+
+        What is `first` has a place to wait of its own, and the next turn.
+        """
+        most = self._limits.compilations
+        with self._turns:
+            others = self._waiting[first] + (0 if first else self._compiling)
+            if others >= (1 if first else 2 * most):
                 raise self._busy()
+            self._waiting[first] += 1
             try:
-                yield
+                # Those before it take twice its time at most: in the process, and here.
+                if not self._turns.wait_for(
+                    lambda: self._compiling < most and (first or not self._waiting[True]),
+                    timeout=2 * self._limits.compile_s,
+                ):
+                    raise self._busy()
+                self._compiling += 1
             finally:
-                self._turns.release()
+                self._waiting[first] -= 1
+                self._turns.notify_all()
+        try:
+            yield
         finally:
-            self._places.release()
+            with self._turns:
+                self._compiling -= 1
+                self._turns.notify_all()
 
     @staticmethod
     def _busy() -> P4Error:

@@ -39,7 +39,11 @@ SLICE = 128
 """Updates that are done while others wait: some ten milliseconds. Fewer if they have more than so many bytes, or cells."""
 SLICE_BYTES = 64 << 10
 MOST_SNAPSHOT = 64 << 20
-"""Bytes of cells that a read holds until its messages are made."""
+"""Bytes of cells, of what groups have, and of wide entries that a read holds until its messages are made."""
+LOOKED = 4
+"""Entries that a read goes through at most, as a multiple of those that it may give."""
+MOST_CELLS = 1 << 22
+"""Cells that a write with CONTINUE_ON_ERROR sets at most, but for the first update."""
 LOOK = 64
 """Entities after which it is looked whether the client still waits."""
 
@@ -236,7 +240,7 @@ class Running:
     ) -> Iterator[list[Step]]:
         """What is done of updates while others wait, one turn after another. Updates that are refused before have their errors."""
         steps: list[Step] = []
-        size = cells = 0
+        size = cells = total = 0
         for index, update in enumerate(updates):
             try:
                 operation, then = self._prepare(update, allowed)
@@ -244,7 +248,15 @@ class Running:
                 errors[index] = error.bare()
                 continue
             own = update.ByteSize()
-            for part, count in [(None, 0)] if operation is None else self._arrays.parts(operation):
+            parts = [(None, 0)] if operation is None else list(self._arrays.parts(operation))
+            before, total = total, total + sum(count for _, count in parts)
+            if before and total > MOST_CELLS:
+                errors[index] = P4Error(
+                    Code.RESOURCE_EXHAUSTED, f"the updates of a write set {MOST_CELLS} cells at most"
+                )
+                total = before
+                continue
+            for part, count in parts:
                 full = size + own > SLICE_BYTES or cells + count > CELLS or len(steps) == SLICE
                 if steps and full:
                     yield steps
@@ -303,15 +315,22 @@ class Running:
         # What is asked for several times is read once.
         known: dict[bytes, list[tuple[Part, bool]]] = {}
         self._reading.alive = alive
+        begun = self.tables.looked
         try:
             for index, entity in enumerate(entities):
                 asked = entity.SerializeToString(deterministic=True)
                 parts: list[tuple[Part, bool]] = []
                 try:
-                    for part, check in known.get(asked) or self._read(entity, allowed):
+                    before = known.get(asked)
+                    for part, check in self._read(entity, allowed) if before is None else before:
                         parts.append((part, check))
                         found.count += part.count
                         found.size += part.size
+                        if self.tables.looked - begun > LOOKED * self._limits.entities:
+                            why = f"the answer takes a look at more than {LOOKED * self._limits.entities} entries"
+                            raise Stopped(
+                                Code.RESOURCE_EXHAUSTED, f"{why}; ask for fewer, or for all at once"
+                            )
                         if most is not None and found.count > most:
                             raise Large
                         if found.count > self._limits.entities or found.size > MOST_SNAPSHOT:

@@ -116,7 +116,7 @@ class Server:
             self._pool.shutdown(wait=False)
             raise
         port = int(self.address.rpartition(":")[2])
-        self._shares = Shares(port, self._limits.connections_per_address)
+        self._shares = Shares(port, self._limits.connections_per_address, self._limits.connections)
 
     def start(self) -> None:
         """Begin to serve."""
@@ -302,6 +302,8 @@ class Server:
             def demand() -> None:
                 if role.primary is not primary:
                     raise Stopped(Code.ABORTED, "the controller is not primary any more")
+                if not call.alive():
+                    raise Stopped(Code.ABORTED, "nobody waits for the answer any more")
 
             write = running.write_all if whole else running.write
             return write(request.updates, rules.allows, demand)
@@ -342,7 +344,7 @@ class Server:
         if any(error is not None for error in found.errors):
             abort_batch(call.context, "requests", found.errors)
 
-    def _set_config(self, request: Any, _call: Call) -> Any:
+    def _set_config(self, request: Any, call: Call) -> Any:
         def demand() -> Role:
             role = self._arbitration.check(request)
             if not role.rules.pipeline:
@@ -351,7 +353,7 @@ class Server:
 
         with self._busy:
             demand()
-        self._config.set(request, demand)
+        self._config.set(request, demand, first=call.role == "")
         return p4.SetForwardingPipelineConfigResponse()
 
     def _get_config(self, request: Any, _call: Call) -> Any:

@@ -1,4 +1,5 @@
-"""How many of a server's connections one address may have, so that a host that opens all of them keeps nobody out.
+"""How many of a server's connections one address may have, so that a host that opens all of them keeps nobody out: also one that has
+many addresses, of one network, as of IPv6 or of the loopback.
 
 gRPC counts connections in all, not those of an address. So the server looks at its own sockets now and then, and ends those of an
 address that are beyond its share: first those on which nothing is called, and of these the one that is known for longest. A connection
@@ -7,6 +8,7 @@ that the stream of a primary is on is not ended.
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import re
 import socket
@@ -18,6 +20,8 @@ from urllib.parse import unquote
 
 Peer = tuple[str, int]
 """Address and port that a connection comes from."""
+SPARE = 16
+"""Of all connections, those that are kept free by ending others on which nothing is called."""
 
 
 def peer_of(name: str) -> Peer | None:
@@ -39,11 +43,24 @@ def _plain(host: str) -> str:
     return re.sub("%.*", "", host).removeprefix("::ffff:")
 
 
+def network_of(host: str) -> str:
+    """What a host may have all addresses of: the loopback network, 64 bits of IPv6, or the address alone."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    if address.is_loopback:
+        return "loopback"
+    return str(ipaddress.ip_network((host, 64), strict=False)) if address.version == 6 else host
+
+
 class Shares:
     """The connections to one port of this process."""
 
-    def __init__(self, port: int, most: int) -> None:
+    def __init__(self, port: int, most: int, total: int) -> None:
+        """`most`: of one address; `total`: of all, of which some are kept free."""
         self._port, self._most = port, most
+        self._total = max(total - SPARE, total // 2)
         self._since: dict[Peer, float] = {}
 
     def look(self, called: Collection[Peer], primary: Collection[Peer]) -> None:
@@ -58,7 +75,21 @@ class Shares:
             if (excess := len(peers) - self._most) > 0:
                 peers.sort(key=lambda peer: (peer in called, self._since[peer]))
                 for peer in [peer for peer in peers if peer not in primary][:excess]:
-                    self._end(open_[peer], peer)
+                    self._end(open_.pop(peer), peer)
+        self._keep_free(open_, {*called, *primary})
+
+    def _keep_free(self, open_: dict[Peer, int], used: Collection[Peer]) -> None:
+        """End connections on which nothing is called, of the network that has most of them, if hardly any are free."""
+        idle: dict[str, list[Peer]] = defaultdict(list)
+        for peer in sorted(open_, key=self._since.__getitem__):
+            if peer not in used:
+                idle[network_of(peer[0])].append(peer)
+        for _ in range(len(open_) - self._total):
+            largest = max(idle.values(), key=len, default=[])
+            if not largest:
+                break
+            peer = largest.pop(0)
+            self._end(open_[peer], peer)
 
     def _open(self) -> dict[Peer, int]:
         """The file of each connection."""

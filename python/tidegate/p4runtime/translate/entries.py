@@ -27,6 +27,8 @@ from tidegate.p4runtime.translate.matches import (
 )
 from tidegate.p4runtime.translate.meters import config_message, meter_rates
 
+USUAL = 256
+"""Bytes of an entry that count with the entity."""
 LONGEST_NS = 200 * 24 * 3600 * 10**9
 """Of an idle timeout: its picoseconds have 64 bits."""
 DEFAULT_ONLY, TABLE_ONLY, ANYWHERE = 2, 1, -1
@@ -51,12 +53,23 @@ def colours() -> P4Error:
 class Entries(Translation):
     """Entries of tables, as a server needs them."""
 
+    looked = 0
+    """Entries that reads have gone through."""
+
     def _pages(self, table: Table, only: tuple[list[Any], int] | None = None) -> Iterator[list[Row]]:
         """Rows of a table, page by page: all, or the one with this match and priority."""
         start: int | None = 0
         while start is not None:
             page, start = self._act(op.TableRead(table.name, start, only))
+            self.looked += len(page)
             yield page
+
+    def _beyond(self, table: Table) -> int:
+        """Bytes of an entry's values that are beyond those of a usual one."""
+        actions = (self._schema.actions[action].params for action in table.actions)
+        bits = 2 * sum(field.codec.width for field in table.fields)
+        bits += max((sum(param.codec.width for param in params) for params in actions), default=0)
+        return max(0, bits // 8 - USUAL)
 
     # Keys.
 
@@ -272,7 +285,9 @@ class Entries(Translation):
             yield Part(1, lambda: (message,))
             return
         for rows in self._rows(table, entry if filtered else None):
-            yield Part(len(rows), partial(self._messages, table, entry, rows))
+            yield Part(
+                len(rows), partial(self._messages, table, entry, rows), len(rows) * self._beyond(table)
+            )
 
     def _messages(self, table: Table, entry: Any, rows: list[Row]) -> Iterator[Any]:
         for row in rows:

@@ -15,6 +15,7 @@ from tidegate.p4runtime.translate.base import (
     DELETE,
     GROUPS,
     INSERT,
+    INSIDE,
     MEMBERS,
     MODIFY,
     Act,
@@ -120,7 +121,8 @@ class Profiles(Translation):
                     raise invalid(f"action profile {profile.name} has no selector, and so no groups")
                 continue
             for rows in self._rows(op.GroupsRead, "group", profile.name, group.group_id, GROUPS):
-                yield Part(len(rows), partial(self._group_messages, profile, rows))
+                size = INSIDE * sum(len(shares) for _, shares, _ in rows)
+                yield Part(len(rows), partial(self._group_messages, profile, rows), size)
 
     @staticmethod
     def _group_messages(profile: Profile, rows: Sequence[Any]) -> Iterator[Any]:

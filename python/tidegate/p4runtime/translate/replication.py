@@ -14,6 +14,7 @@ from tidegate.p4runtime.translate.base import (
     DELETE,
     GROUPS,
     INSERT,
+    INSIDE,
     MODIFY,
     Act,
     Look,
@@ -108,11 +109,13 @@ class Replication:
             for rows in self._rows(op.MulticastRead, "multicast group", number):
                 known = [self._metadata.get(row[0], b"") for row in rows]
                 plain = [("multicast", row[0]) in self._plain for row in rows]
-                yield Part(len(rows), partial(self._group_messages, rows, known, plain))
+                size = INSIDE * sum(len(row[1]) for row in rows)
+                yield Part(len(rows), partial(self._group_messages, rows, known, plain), size)
         if which != "multicast_group_entry":
             for rows in self._rows(op.MirrorRead, "clone session", entry.clone_session_entry.session_id):
                 plain = [("clone", row[0]) in self._plain for row in rows]
-                yield Part(len(rows), partial(self._session_messages, rows, plain))
+                size = INSIDE * sum(len(row[2]) for row in rows)
+                yield Part(len(rows), partial(self._session_messages, rows, plain), size)
 
     def _rows(self, read: Any, what: str, asked: int) -> Iterator[Sequence[Any]]:
         """All, some at a time, or the one that is asked for."""

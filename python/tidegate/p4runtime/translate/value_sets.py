@@ -12,7 +12,7 @@ from tidegate.p4runtime.errors import Code, P4Error, invalid
 from tidegate.p4runtime.messages import p4
 from tidegate.p4runtime.schema import ValueSet, known, named
 from tidegate.p4runtime.translate import fields
-from tidegate.p4runtime.translate.base import MODIFY, Part, Translation, Updates
+from tidegate.p4runtime.translate.base import INSIDE, MODIFY, Part, Translation, Updates
 from tidegate.p4runtime.translate.entries import Op
 from tidegate.p4runtime.translate.matches import add_matches, matches
 
@@ -45,8 +45,12 @@ class ValueSets(Translation):
         if entry.value_set_id:
             sets = {entry.value_set_id: known(sets, entry.value_set_id, "value set")}
         for found in sets.values():
-            message = self._entity(found, self._act(op.ValueSetRead(found.name)))
-            yield Part(1, partial(iter, (message,)))
+            members = self._act(op.ValueSetRead(found.name))
+            size = INSIDE * len(members) * max(1, len(found.fields))
+            yield Part(1, partial(self._entities, found, members), size)
+
+    def _entities(self, found: ValueSet, members: Sequence[Any]) -> Iterator[Any]:
+        yield self._entity(found, members)
 
     @staticmethod
     def _entity(found: ValueSet, members: Sequence[Any]) -> Any:
