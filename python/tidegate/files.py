@@ -101,6 +101,12 @@ def demand_secret(file: BinaryIO, path: Path) -> None:
         )
 
 
+def invoker() -> int:
+    """The user who has become root by sudo: he may do all that root may."""
+    given = os.environ.get("SUDO_UID", "")
+    return int(given) if given.isdecimal() else 0
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """A temporary file that replaces `path` when the block ends; a symbolic link there is replaced, not followed.
