@@ -125,6 +125,13 @@ def test_distributions_from_files(tmp_path: Path) -> None:
     mine.write_text("1000 0.5\n3000 0.9\n")
     with pytest.raises(TidegateError, match=r"mine\.cdf: the last share is 0\.9; it must be 1"):
         workloads.sizes(mine)
+    mine.write_bytes(b"1000 0.5\r\n3000 1\r\n")
+    assert workloads.sizes(mine).mean() == 1500
+    mine.write_bytes(b"\xff")
+    with pytest.raises(TidegateError, match=r"mine\.cdf: is not text"):
+        workloads.sizes(mine)
+    with pytest.raises(TidegateError, match="/dev/zero: has more than 1048576 bytes"):
+        workloads.sizes("/dev/zero")
 
 
 @pytest.mark.parametrize(

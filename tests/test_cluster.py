@@ -7,6 +7,8 @@ import json
 import os
 import re
 import signal
+import socket
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -343,7 +345,7 @@ def test_ctrl_c_in_a_terminal_ends_workers_that_were_started_for_the_run(
         (("--cluster-option", "n_workers=2"), "--cluster-option is for --cluster; give it too"),
         (
             ("--cluster", "tcp://127.0.0.1:1", "--cluster-option", "n_workers=2"),
-            "--cluster-option is for local and slurm",
+            "--cluster-option n_workers is for local and slurm",
         ),
         (("--cluster", "local", "--cluster-option", "n_workers"), "write it as name=value"),
         (("--cluster", "local", "--cluster-option", "foo=1"), "(options: foo=1): Nanny failed to start: "),
@@ -355,6 +357,62 @@ def test_wrong_clusters(words: tuple[str, ...], said: str, tmp_path: Path) -> No
     )
     assert said in wrong.splitlines()[-1]
     assert not list(tmp_path.iterdir())
+
+
+def test_nobody_without_the_key_gets_to_a_local_cluster() -> None:
+    from distributed import Client
+    from distributed.security import Security
+
+    with cluster.opened(
+        "local", ["n_workers=1", "dashboard_address=127.0.0.1:0"], 1, lambda _: None
+    ) as opened:
+        known = opened.client.scheduler_info()
+        (worker,) = known["workers"].values()
+        for address in (known["address"], worker["nanny"], *known["workers"]):
+            assert address.startswith("tls://127.0.0.1:")
+        plain = known["address"].replace("tls://", "tcp://")
+        for at, key in ((known["address"], Security.temporary()), (plain, None)):
+            with pytest.raises(OSError, match=r"Timed out|does not match|closed"):
+                Client(at, security=key, timeout=1, set_as_default=False)
+        # Who does not look at their certificate is not let in either.
+        trusting = ssl.create_default_context()
+        trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+        for address in (known["address"], worker["nanny"], *known["workers"]):
+            host, _, port = address.removeprefix("tls://").rpartition(":")
+            with (
+                socket.create_connection((host, int(port)), 10) as plainly,
+                pytest.raises(ssl.SSLError, match="CERTIFICATE_REQUIRED"),
+                trusting.wrap_socket(plainly) as private,
+            ):
+                private.recv(1)
+        assert opened.client.submit(sum, [1, 2]).result(timeout=20) == 3
+
+
+@pytest.mark.parametrize(
+    ("address", "refused"),
+    [
+        ("tcp://192.0.2.1:8786", True),
+        ("tcp://dask.example:8786", True),
+        ("ws://[2001:db8::1]:8786", True),
+        ("tcp://[::1", True),
+        ("tls://192.0.2.1:8786", False),
+        ("tcp://127.0.0.1:8786", False),
+        ("tcp://localhost:8786", False),
+        ("tcp://[::1]:8786", False),
+    ],
+)
+def test_a_scheduler_elsewhere_without_tls_needs_consent(address: str, refused: bool) -> None:
+    with cluster._cluster(address, {"insecure": True}, 1) as at:
+        assert at == address
+    if refused:
+        with (
+            pytest.raises(TidegateError, match=r"without TLS.*--cluster-option insecure=true"),
+            cluster._cluster(address, {}, 1),
+        ):
+            pass
+    else:
+        with cluster._cluster(address, {}, 1) as at:
+            assert at == address
 
 
 def test_settings_are_read() -> None:
@@ -386,6 +444,13 @@ def test_slurm_runs_it_and_a_cancelled_job_costs_nothing(serial: dict[str, str],
                 text=True,
                 check=True,
             ).stdout.split()
+            script = ["scontrol", "write", "batch_script", jobs[0], "-"]
+            written = subprocess.run(
+                script, env={**os.environ, **env}, capture_output=True, text=True, check=True
+            )
+            assert "dask_worker tls://" in written.stdout
+            (key,) = re.findall(r"--tls-key (\S+)", written.stdout)
+            assert Path(key).stat().st_mode & 0o777 == 0o600
             subprocess.run(["scancel", jobs[0]], env={**os.environ, **env}, check=True)
             assert process.wait(120) == 0, (tmp_path / "log").read_text()
         refused = [word.replace("queue=debug", "queue=absent") for word in where[:-1]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
 import os
@@ -23,6 +24,8 @@ from tidegate.compare.operands import Asked, sides
 from tidegate.experiments import Interrupted
 from tidegate.experiments.executors import Here
 from tidegate.experiments.jobs import Ended, Jobs, Tell
+
+NOW = fcntl.LOCK_EX | fcntl.LOCK_NB
 
 
 def side(name: str, shift: float = 0.0, seeds: int = 6, column: str = "rate_mbps", **parameters: Any) -> Side:
@@ -270,6 +273,28 @@ def test_revisions_that_cannot_be_built_are_refused(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(revisions, "REPOSITORY", tmp_path)
     with pytest.raises(TidegateError, match="is not a clone of its repository"):
         revisions.demand_possible("rev:HEAD")
+
+
+def test_the_lock_of_the_cache_is_the_user_s_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with revisions._locked("use", fcntl.LOCK_EX) as first, revisions._locked("use", NOW) as second:
+        assert (first, second) == (True, False)
+    (lock,) = (tmp_path / "tidegate" / "revisions").iterdir()
+    other = tmp_path / "other"
+    other.write_text("as it was")
+    lock.unlink()
+    lock.symlink_to(other)
+    with pytest.raises(TidegateError, match=r"use\.lock: Too many levels"), revisions._locked("use", NOW):
+        pass
+    assert other.read_text() == "as it was"
+    lock.unlink()
+    lock.touch()
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    monkeypatch.setenv("SUDO_UID", str(os.getuid() + 2))
+    if os.getuid() == 0:
+        os.chown(lock, 12345, -1)
+    with pytest.raises(TidegateError, match=r"use\.lock: is of user \d+"), revisions._locked("use", NOW):
+        pass
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import select
@@ -76,6 +77,18 @@ def test_experiments_are_kept_until_their_files_change(cache: Path, monkeypatch:
     assert completion.experiments() == known
     cache.write_text("[]")
     assert completion.experiments() == known
+
+
+def test_the_cache_is_written_under_a_name_that_nobody_knows(cache: Path) -> None:
+    cache.parent.mkdir(parents=True)
+    other = cache.with_name("other")
+    other.write_text("as it was")
+    cache.with_name(f"{cache.name}.{os.getpid()}").symlink_to(other)
+    cache.symlink_to(other)
+    completion.experiments()
+    assert other.read_text() == "as it was"
+    assert not cache.is_symlink()
+    assert json.loads(cache.read_text())["experiments"]
 
 
 def test_experiments_of_other_folders_and_packages_are_kept_until_they_change(

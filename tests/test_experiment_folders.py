@@ -473,3 +473,12 @@ def test_rows_of_no_run_are_not_drawn(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(json.dumps(record))
     with pytest.raises(TidegateError, match=r"^reference.dumbbell: its run.json has rows without a case"):
         replot(tmp_path)
+
+
+def test_a_record_and_a_figure_that_are_too_long_are_not_read(tmp_path: Path) -> None:
+    (tmp_path / "run.json").symlink_to("/dev/zero")
+    with pytest.raises(TidegateError, match=r"does not hold a run: run\.json has more than 134217728 bytes"):
+        folder.read_record(tmp_path)
+    (tmp_path / "figure.png").symlink_to("/dev/zero")
+    with pytest.raises(TidegateError, match=r"figure\.png: has more than 134217728 bytes"):
+        folder.figure_of(tmp_path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lxml import etree
 from ncclient.operations.rpc import RPCReply
 
 from junos_cases import (
@@ -26,7 +28,7 @@ from junos_cases import (
     made,
     wait_for,
 )
-from netconf_server import XNM, Methods, Place, free_port, ours
+from netconf_server import BASE, USER, XNM, Methods, Place, free_port, ours
 from tidegate._core import TidegateError
 from tidegate.control.files import load
 from tidegate.network import Network
@@ -433,12 +435,14 @@ def test_a_candidate_that_is_locked_is_waited_for(
     assert canonical(server.running) != BEFORE
 
 
+def access(place: Place, timeout_s: float = 10) -> Access:
+    return Access("127.0.0.1", place.port, USER, place.password, None, place.host_key or None, timeout_s)
+
+
 @pytest.fixture
 def session(own: tuple[Place, Methods], server: Methods) -> Iterator[Session]:
     """One that holds the lock."""
-    place = own[0]
-    access = Access("127.0.0.1", place.port, place.username, place.password, None, place.host_key, 10.0)
-    one = Session(access)
+    one = Session(access(own[0]))
     one.lock()
     yield one
     one.abort()
@@ -487,6 +491,27 @@ def test_an_answer_that_is_too_long_ends_the_session(
     monkeypatch.setattr(netconf, "MOST_ANSWER", 10)
     with pytest.raises(Lost, match="unlock"):
         session.unlock()
+
+
+def test_a_hello_that_is_too_long_is_no_session(
+    own: tuple[Place, Methods], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, server = own
+    long = "urn:x:" + "x" * (20 << 20)
+
+    def append(capabilities: Any) -> None:
+        etree.SubElement(capabilities, f"{{{BASE}}}capability").text = long
+
+    monkeypatch.setattr(server, "nc_append_capabilities", append)
+    with pytest.raises(TidegateError, match="no NETCONF session: an answer of more than 16777216 bytes"):
+        Session(access(place))
+
+
+def test_a_server_that_says_nothing_is_no_session() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        place = Place(silent.getsockname()[1], "", USER)
+        with pytest.raises(TidegateError, match=r"no NETCONF session: none within 0\.2 s"):
+            Session(access(place, 0.2))
 
 
 def test_warnings_are_kept_and_refuse_nothing(make: Make, server: Methods) -> None:

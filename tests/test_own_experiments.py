@@ -18,6 +18,7 @@ from conftest import Run
 from tidegate import TidegateError, experiments
 from tidegate.experiments import digests, files, user_code
 from tidegate.experiments.folder import JOURNAL, Work, read_record
+from tidegate.experiments.tune_batch import Journal
 from tidegate.report import page
 from tidegate.templates import new_experiment, new_system
 
@@ -437,7 +438,17 @@ def test_a_killed_run_s_journal_has_what_is_not_finite(tmp_path: Path) -> None:
     (row,) = read_record(work.folder)["rows"]
     assert math.isnan(row["never"])
     assert row["none"] is None
+    journal.unlink()
+    journal.symlink_to("/dev/zero")
+    with pytest.raises(TidegateError, match=r"runs\.jsonl has more than 134217728 bytes"):
+        read_record(work.folder)
     work.discard()
+
+
+def test_a_journal_of_a_batch_that_is_too_long_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "runs.jsonl").symlink_to("/dev/zero")
+    with pytest.raises(TidegateError, match=r"runs\.jsonl: .*: has more than 134217728 bytes"):
+        Journal(tmp_path, {})
 
 
 def test_digests_are_of_all_that_results_depend_on(here: Path) -> None:

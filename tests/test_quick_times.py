@@ -18,6 +18,11 @@ from quick_times import Took, main
         (70, 110, "slow here"),
         (70, 121, "too long"),
         (59, 121, "in time"),
+        (70, 69, "too long"),  # one process, which a second processor does not help
+        (70, 64, "too long"),
+        (66, 70, "too long"),
+        (90, 70, "slow here"),
+        (61, 59, "in time"),
     ],
 )
 def test_a_verdict_is_of_a_machine_with_nothing_else_to_do(

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-import tidegate
+import tidegate.systems
 from live import needs_iperf3, needs_namespaces
 from tidegate import TidegateError
+from tidegate.experiments import registry
 from tidegate.lab import kernel
 from tidegate.templates import SYSTEM, new_experiment, new_system
 
@@ -135,3 +136,25 @@ def test_a_folder_of_systems_that_is_not_there(tmp_path: Path) -> None:
     ran = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert ran.returncode == 1
     assert "TIDEGATE_SYSTEMS names" in ran.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_root_runs_no_system_that_others_can_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "systems"
+    folder.mkdir()
+    new_system("blink", folder)
+    monkeypatch.setattr(tidegate.systems, "ELSEWHERE", [str(folder)])
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    registry.system_names()
+    (file, *_) = (folder / "blink" / "experiments").glob("*.py")
+    for path in (folder, folder / "blink", folder / "blink" / "__init__.py", file.parent, file):
+        os.chown(path, 12345, -1)
+        with pytest.raises(TidegateError, match=f"{path} is of user 12345, who decides what root would run"):
+            registry.system_names()
+        os.chown(path, 0, -1)
+        mode = path.stat().st_mode
+        path.chmod(mode | 0o002)
+        with pytest.raises(TidegateError, match=f"{path} can be written by others"):
+            registry.system_names()
+        path.chmod(mode)
+    registry.system_names()

@@ -444,10 +444,21 @@ def test_what_is_too_much_of_a_browser(page: Page) -> None:
         with pytest.raises(closed) as refused:
             list(one)
         assert refused.value.rcvd.code == 1009
-    with ExitStack() as stack:
-        for _ in range(64):
-            stack.enter_context(socket.create_connection(("127.0.0.1", page.port)))
-        until(lambda: status(page.url)[0] == 503)
+
+
+def test_connections_that_say_nothing_make_way(page: Page) -> None:
+    with stream(page) as shown, ExitStack() as stack:
+        hear(shown)
+        silent = [stack.enter_context(socket.create_connection(("127.0.0.1", page.port))) for _ in range(200)]
+        begun = socket.create_connection(("127.0.0.1", page.port))
+        stack.enter_context(begun).sendall(b"GET / HTTP/1.1\r\n")
+        assert status(page.url)[0] == 200
+        # The oldest is closed.
+        silent[0].settimeout(20)
+        with suppress(ConnectionResetError):
+            assert silent[0].recv(1) == b""
+        # Who is shown it goes on to be.
+        assert shown.ping().wait(20)
     until(lambda: status(page.url)[0] == 200)
 
 

@@ -46,6 +46,15 @@ def _finite(value: Any) -> Any:
     return [_finite(one) for one in value] if isinstance(value, list | tuple) else value
 
 
+def limited(path: Path, most: int) -> bytes:
+    """A file of so many bytes at most. Raises `OSError`, and `ValueError` for a longer one."""
+    with path.open("rb") as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise ValueError(f"has more than {most} bytes")
+    return data
+
+
 def read_start(path: Path, most: int) -> bytes:
     """The first bytes of a user's file, so many at most; raises `TidegateError` where it cannot be read."""
     try:
@@ -90,6 +99,12 @@ def demand_secret(file: BinaryIO, path: Path) -> None:
         raise TidegateError(
             f"key file {path} is of user {about.st_uid}, who knows the keys: chown {os.geteuid()} {path}"
         )
+
+
+def invoker() -> int:
+    """The user who has become root by sudo: he may do all that root may."""
+    given = os.environ.get("SUDO_UID", "")
+    return int(given) if given.isdecimal() else 0
 
 
 @contextmanager

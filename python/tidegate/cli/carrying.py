@@ -21,7 +21,7 @@ ClusterOption = Annotated[
     str | None,
     typer.Option(
         "--cluster",
-        metavar="local|slurm|tcp://HOST:PORT",
+        metavar="local|slurm|tls://HOST:PORT",
         help="Run as tasks of Dask: on workers of this machine, as jobs of SLURM, or of a scheduler that is there.  "
         "[default: processes of this machine]",
         show_default=False,
@@ -32,7 +32,7 @@ ClusterSettings = Annotated[
     typer.Option(
         "--cluster-option",
         metavar="NAME=VALUE",
-        help="A setting of Dask's LocalCluster or SLURMCluster; for slurm also jobs=N.",
+        help="A setting of Dask's LocalCluster or SLURMCluster; for slurm also jobs=N; for tcp:// on another machine insecure=true.",
         show_default=False,
     ),
 ]

@@ -19,6 +19,7 @@ from typing import Annotated
 import typer
 
 from tidegate import systems
+from tidegate._core import TidegateError
 from tidegate.command_tree import Command, Parameter, tree
 
 SUFFIXES = {"PROG.p4": "p4", "TEST.stf": "stf", "FILE.py": "py", "topology.json": "json", "FILE.toml": "toml"}
@@ -176,6 +177,7 @@ def experiments() -> Known:
         if kept["stamp"] == stamp:
             return {name: (summary, values) for name, (summary, values) in kept["experiments"].items()}
     from tidegate.experiments import all_experiments
+    from tidegate.files import replacing
 
     found: Known = {
         name: (
@@ -185,11 +187,10 @@ def experiments() -> Known:
         for name, one in all_experiments().items()
     }
     # A cache that cannot be written costs time only.
-    with suppress(OSError):
+    with suppress(OSError, TidegateError):
         place.parent.mkdir(parents=True, exist_ok=True)
-        part = place.with_name(f"{place.name}.{os.getpid()}")
-        part.write_text(json.dumps({"stamp": stamp, "experiments": found}))
-        part.replace(place)
+        with replacing(place) as file:
+            file.write(json.dumps({"stamp": stamp, "experiments": found}).encode())
     return found
 
 

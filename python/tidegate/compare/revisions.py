@@ -19,10 +19,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 from tidegate._core import TidegateError
 from tidegate.experiments.folder import interrupted
 from tidegate.experiments.user_code import PACKAGE
+from tidegate.files import invoker, why
 from tidegate.lab.death import die_with
 
 PREFIX = "rev:"
@@ -119,13 +121,28 @@ def _digest(file: Path) -> str:
 def _locked(name: str, how: int) -> Iterator[bool]:
     """Whether the lock of this name in the cache could be had; it is held meanwhile."""
     _cache().mkdir(parents=True, exist_ok=True)
-    with (_cache() / f"{name}.lock").open("w") as file:
+    with _own(_cache() / f"{name}.lock") as file:
         try:
             fcntl.flock(file, how)
         except BlockingIOError:
             yield False
             return
         yield True
+
+
+def _own(path: Path) -> BinaryIO:
+    """A file to lock, which is made if it is not there. Raises `TidegateError` for a symbolic link and for another user's file."""
+    try:
+        file = os.fdopen(os.open(path, os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), "rb")
+    except OSError as error:
+        raise TidegateError(f"{path}: {why(error)}") from None
+    owner = os.fstat(file.fileno()).st_uid
+    if owner not in (0, os.geteuid(), invoker()):
+        file.close()
+        raise TidegateError(
+            f"{path}: is of user {owner}; remove it, or give another folder as XDG_CACHE_HOME"
+        )
+    return file
 
 
 def kept() -> list[Path]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from tidegate._core import TidegateError
 from tidegate.control.controller import Controller
-from tidegate.files import why
+from tidegate.files import invoker, why
 
 NAME = "controllers"
 MOST_LINKS = 40
@@ -73,7 +73,7 @@ def demand_own(path: Path) -> None:
 
 
 def _demand_own(path: Path, one: Path, about: os.stat_result) -> None:
-    if about.st_uid not in (0, _invoker()):
+    if about.st_uid not in (0, invoker()):
         raise TidegateError(
             f"{path}: {one} is of user {about.st_uid}, who decides what root would run; chown root {one}, or copy the file "
             "to a folder of root's"
@@ -111,9 +111,3 @@ def _run(path: Path, text: bytes) -> dict[str, Any]:
         if before is not None:
             sys.modules[module.__name__] = before
     return vars(module)
-
-
-def _invoker() -> int:
-    """The user who has become root by sudo: he may do all that root may."""
-    given = os.environ.get("SUDO_UID", "")
-    return int(given) if given.isdecimal() else 0

@@ -31,16 +31,16 @@ from tidegate._core import TidegateError
 from tidegate.experiments import user_code
 from tidegate.experiments.files import is_reference
 from tidegate.experiments.plan import Run
-from tidegate.experiments.record import NOT_FINITE, not_finite, restore, wrong_in
+from tidegate.experiments.record import MOST_BYTES, NOT_FINITE, add_journal, not_finite, read
+from tidegate.experiments.record import RECORD as RECORD
 from tidegate.experiments.registry import find
-from tidegate.files import NEW, json_text, replacing, why
+from tidegate.files import NEW, json_text, limited, replacing, why
 from tidegate.results import TABLES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-RECORD = "run.json"
 FIGURE = "figure.png"
 REPORT = "report.html"
 TABLES_FOLDER = "tables"
@@ -408,36 +408,15 @@ def remove_left(out: Path) -> None:
 def read_record(folder: Path) -> dict[str, Any]:
     """The contents of `run.json`."""
     try:
-        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        record = read(folder / RECORD)
+        journal = folder.parent / JOURNAL
+        if _is_left(folder) and record.get("interrupted") and journal.exists():
+            # Of a process that was killed: what it had done is in its journal. Of one that could not put it in its place, in the record too.
+            add_journal(record, journal)
     except OSError as error:
         raise _no_run(folder, _why_no_record(folder, error)) from None
-    except UnicodeDecodeError:
-        raise _no_run(folder, f"{RECORD} is not text in UTF-8") from None
-    except (ValueError, RecursionError) as error:
-        raise _no_run(folder, f"{RECORD} is not JSON: {error}") from None
-    if not isinstance(record, dict):
-        raise _no_run(folder, f"{RECORD} is not a JSON object")
-    if missing := {"experiment", "parameters", "rows"} - record.keys():
-        raise _no_run(folder, f"{RECORD} has no {', '.join(sorted(missing))}")
-    if (wrong := wrong_in(record)) is not None:
-        raise _no_run(folder, f"{RECORD}: {wrong}")
-    try:
-        restore(record["rows"], record.pop(NOT_FINITE, []))
     except ValueError as error:
-        raise _no_run(folder, f"{RECORD}: {error}") from None
-    if _is_left(folder) and record.get("interrupted") and (folder.parent / JOURNAL).exists():
-        # Of a process that was killed: what it had done is in its journal. Of one that could not put it in its place, in the record too.
-        had = {(row.get("case"), row.get("seed")) for row in record["rows"]}
-        for line in (folder.parent / JOURNAL).read_text().splitlines():
-            with suppress(ValueError, KeyError, TypeError):
-                done = json.loads(line)
-                if (done["case"], done["seed"]) in had:
-                    continue
-                restore(done["rows"], done.get(NOT_FINITE, []))
-                about = f"{done['case']}, seed {done['seed']}: "
-                record["rows"] += done["rows"]
-                said = [f"{about}{warning}" for warning in done["warnings"]]
-                record["warnings"] += [warning for warning in said if warning not in record["warnings"]]
+        raise _no_run(folder, str(error)) from None
     return record
 
 
@@ -668,9 +647,11 @@ def figure_of(folder: Path) -> bytes | None:
     """The figure in a run's folder; `None` where there is none, as of a run that was interrupted."""
     path = folder / FIGURE
     try:
-        return path.read_bytes() if path.exists() else None
+        return limited(path, MOST_BYTES) if path.exists() else None
     except OSError as error:
         raise TidegateError(f"{path}: cannot be read: {why(error)}") from None
+    except ValueError as error:
+        raise TidegateError(f"{path}: {error}") from None
 
 
 def write_report(folder: Path, text: str) -> Path:

@@ -1,11 +1,19 @@
-"""Types of what `run.json` has: a folder may come from somebody else, so that its record is checked before it is used."""
+"""What `run.json` and journals of runs have: a folder may come from somebody else, so that its record is checked before it is used."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
+from tidegate.files import limited
+
+RECORD = "run.json"
+MOST_BYTES = 128 << 20
+"""Of a record, of a journal, and of a figure that is shown again."""
 OF_RECORD: dict[str, Any] = {
     "experiment": str, "source": str | None, "backend": str, "parameters": dict, "seeds": list, "rows": list, "claims": list,
     "warnings": list, "versions": dict, "files": dict | None, "live_profile": str | None, "landscape": dict,
@@ -70,3 +78,50 @@ def restore(rows: list[dict[str, Any]], places: Any) -> None:
             at[last] = float(text)
         except (ValueError, TypeError, LookupError):
             raise ValueError(f"{NOT_FINITE} has {place!r}, which is no number of the rows") from None
+
+
+def read(file: Path) -> dict[str, Any]:
+    """The contents of a `run.json`. Raises `OSError`, and `ValueError` with what is wrong in it."""
+    record = _parsed(_text(file))
+    if not isinstance(record, dict):
+        raise ValueError(f"{RECORD} is not a JSON object")
+    if missing := {"experiment", "parameters", "rows"} - record.keys():
+        raise ValueError(f"{RECORD} has no {', '.join(sorted(missing))}")
+    if (wrong := wrong_in(record)) is not None:
+        raise ValueError(f"{RECORD}: {wrong}")
+    try:
+        restore(record["rows"], record.pop(NOT_FINITE, []))
+    except ValueError as error:
+        raise ValueError(f"{RECORD}: {error}") from None
+    return record
+
+
+def _text(file: Path) -> str:
+    try:
+        return limited(file, MOST_BYTES).decode()
+    except UnicodeDecodeError:
+        raise ValueError(f"{file.name} is not text in UTF-8") from None
+    except ValueError as error:
+        raise ValueError(f"{file.name} {error}") from None
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{RECORD} is not JSON: {error}") from None
+
+
+def add_journal(record: dict[str, Any], journal: Path) -> None:
+    """Add what a journal has to a record that has not. Raises `OSError`, and `ValueError` for a journal that is too long."""
+    had = {(row.get("case"), row.get("seed")) for row in record["rows"]}
+    for line in _text(journal).splitlines():
+        with suppress(ValueError, KeyError, TypeError):
+            done = json.loads(line)
+            if (done["case"], done["seed"]) in had:
+                continue
+            restore(done["rows"], done.get(NOT_FINITE, []))
+            about = f"{done['case']}, seed {done['seed']}: "
+            record["rows"] += done["rows"]
+            said = [f"{about}{warning}" for warning in done["warnings"]]
+            record["warnings"] += [warning for warning in said if warning not in record["warnings"]]

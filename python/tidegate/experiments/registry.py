@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import os
 import pkgutil
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -263,7 +264,21 @@ def system_names() -> list[str]:
     for folder in systems.ELSEWHERE:
         if not Path(folder).is_dir():
             raise TidegateError(f"TIDEGATE_SYSTEMS names {folder!r}, which is not a folder; correct it")
+        _demand_own(Path(folder))
     return sorted({module.name for module in pkgutil.iter_modules(systems.__path__) if module.ispkg})
+
+
+def _demand_own(folder: Path) -> None:
+    """As root, refuse a folder of systems that others can change: itself, a system, or a file of its experiments."""
+    if os.geteuid() != 0:
+        return
+    from tidegate.control.files import demand_own
+
+    demand_own(folder)
+    # With the folder that each is in.
+    for pattern in ("*/__init__.py", "*/experiments/*.py"):
+        for file in sorted(folder.glob(pattern)):
+            demand_own(file)
 
 
 def all_experiments() -> dict[str, Experiment]:

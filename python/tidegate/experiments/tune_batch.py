@@ -17,8 +17,8 @@ from typing import Any
 
 from tidegate.experiments.jobs import NotCarriedOut
 from tidegate.experiments.plan import Run
-from tidegate.experiments.record import NOT_FINITE, not_finite, restore
-from tidegate.files import json_text, why
+from tidegate.experiments.record import MOST_BYTES, NOT_FINITE, not_finite, restore
+from tidegate.files import json_text, limited, why
 
 JOURNAL = "runs.jsonl"
 WHO = "process"
@@ -71,7 +71,7 @@ class Journal:
         self._points: dict[str, dict[str, Any]] = {}
         self._there: dict[str, dict[str, Any]] = {}
         try:
-            text = self._path.read_text() if self._path.exists() else ""
+            text = limited(self._path, MOST_BYTES).decode() if self._path.exists() else ""
         except (OSError, ValueError) as error:
             raise self._refused(error) from None
         for line in text.splitlines():

@@ -14,10 +14,14 @@ import grpc
 
 from tidegate import addresses
 from tidegate._core import TidegateError
+from tidegate.p4runtime import pem
 from tidegate.p4runtime.errors import KIND_OF, Code, details
 from tidegate.p4runtime.messages import SERVICE, methods, p4
 
 MOST_MESSAGE = 64 << 20
+# Messages of the stream that wait to be taken; one is taken however large it is.
+MOST_WAITING = 4096
+MOST_WAITING_BYTES = 64 << 20
 # A batch's errors come as metadata, one for each update.
 MOST_METADATA = 16 << 20
 # What gRPC takes besides HOST:PORT.
@@ -48,10 +52,42 @@ class ClientTls:
     key: Path | None = None
 
     def credentials(self) -> grpc.ChannelCredentials:
-        """For gRPC."""
-        key = None if self.key is None else self.key.read_bytes()
-        certificate = None if self.certificate is None else self.certificate.read_bytes()
-        return grpc.ssl_channel_credentials(self.authority.read_bytes(), key, certificate)
+        """For gRPC; raises if a file cannot be read, or others can read the key."""
+        key = None if self.key is None else pem.read(self.key, secret=True)
+        certificate = None if self.certificate is None else pem.read(self.certificate)
+        return grpc.ssl_channel_credentials(pem.read(self.authority), key, certificate)
+
+
+class Heard(queue.Queue[Any]):
+    """Messages received on the stream that nobody has taken yet; an exception comes last. Of too many the newest are dropped."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dropped = 0
+        """How many, up to now."""
+        self._bytes = 0
+
+    def offer(self, message: Any) -> None:
+        """Put a message there if there is room."""
+        with self.mutex:
+            waiting, held = self._qsize(), self._bytes
+        if waiting and (waiting >= MOST_WAITING or held + _size(message) > MOST_WAITING_BYTES):
+            self.dropped += 1
+        else:
+            self.put(message)
+
+    def _put(self, item: Any) -> None:
+        self._bytes += _size(item)
+        super()._put(item)
+
+    def _get(self) -> Any:
+        item = super()._get()
+        self._bytes -= _size(item)
+        return item
+
+
+def _size(message: Any) -> int:
+    return 0 if isinstance(message, Exception) else int(message.ByteSize())
 
 
 class Connection:
@@ -98,8 +134,7 @@ class Connection:
                 request_serializer=getattr(p4, method.input_type.name).SerializeToString,
                 response_deserializer=getattr(p4, method.output_type.name).FromString,
             )
-        self.heard: queue.Queue[Any] = queue.Queue()
-        """Messages received on the stream; an exception comes last."""
+        self.heard = Heard()
         self._said: queue.Queue[Any] = queue.Queue()
         self._responses = self._calls["StreamChannel"](iter(self._said.get, None))
         threading.Thread(target=self._listen, name="p4runtime-client", daemon=True).start()
@@ -121,7 +156,7 @@ class Connection:
     def _listen(self) -> None:
         try:
             for message in self._responses:
-                self.heard.put(message)
+                self.heard.offer(message)
         except grpc.RpcError as error:
             self.heard.put(Refused(error))
 
@@ -155,7 +190,9 @@ class Connection:
             try:
                 message = self.heard.get(timeout=patience)
             except queue.Empty:
-                raise TidegateError(f"the server sent no {kind} in {patience:g} s") from None
+                lost = self.heard.dropped
+                why = f"; {lost} messages that nobody had taken were dropped" if lost else ""
+                raise TidegateError(f"the server sent no {kind} in {patience:g} s{why}") from None
             if isinstance(message, Exception):
                 raise message
             if message.WhichOneof("update") == kind:

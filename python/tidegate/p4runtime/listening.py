@@ -12,7 +12,7 @@ import grpc
 
 from tidegate import addresses
 from tidegate._core import TidegateError
-from tidegate.files import demand_secret
+from tidegate.p4runtime import pem
 from tidegate.p4runtime.limits import Limits
 
 ADDRESS = "127.0.0.1:9559"
@@ -22,8 +22,6 @@ PING_MS = 500
 """A client may ask so often whether the server is there, also where nothing is sent; gRPC's own limit is 5 minutes."""
 MOST_METADATA = 8 << 10
 """Bytes of a call's header fields."""
-LARGEST_FILE = 1 << 20
-"""Of a key, and of a certificate."""
 MOST_TRIES = 10
 """Ports that are tried if any will do."""
 
@@ -63,21 +61,8 @@ class Tls:
 
     def credentials(self) -> grpc.ServerCredentials:
         """For gRPC; raises if a file cannot be read."""
-
-        def read(path: Path, secret: bool = False) -> bytes:
-            try:
-                with path.open("rb") as file:
-                    if secret:
-                        demand_secret(file, path)
-                    data = file.read(LARGEST_FILE + 1)
-            except OSError as error:
-                raise TidegateError(f"{path}: cannot be read: {error.strerror}") from None
-            if len(data) > LARGEST_FILE:
-                raise TidegateError(f"{path}: has more than {LARGEST_FILE} bytes")
-            return data
-
-        pair = (read(self.key, secret=True), read(self.certificate))
-        root = None if self.clients is None else read(self.clients)
+        pair = (pem.read(self.key, secret=True), pem.read(self.certificate))
+        root = None if self.clients is None else pem.read(self.clients)
         return grpc.ssl_server_credentials([pair], root, require_client_auth=root is not None)
 
 

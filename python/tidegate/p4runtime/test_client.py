@@ -16,8 +16,9 @@ from tidegate.backends.build import build
 from tidegate.control import Controller, Digest, PacketIn, SwitchApi, TableEntry
 from tidegate.control import operations as op
 from tidegate.network import Network
-from tidegate.p4runtime import Connection, RemoteSwitch, Server, connect
-from tidegate.p4runtime.conftest import CPU, LOOPBACK, VRFS, Simulated, frame, lldp, wait_for
+from tidegate.p4runtime import Connection, RemoteSwitch, Server, connect, connection
+from tidegate.p4runtime.conftest import CPU, LOOPBACK, VRFS, Bench, Simulated, frame, lldp, wait_for
+from tidegate.p4runtime.messages import p4
 from tidegate.systems.meter.controller import IngressPort, Meter, MeterController, Prefix
 
 METER = Path(units.__file__).with_name("systems") / "meter" / "meter.p4"
@@ -332,3 +333,36 @@ def test_a_controller_hears_when_the_server_ends(everything: programs.Program) -
         with pytest.raises(TidegateError, match="UNAVAILABLE"):
             switch.run(Controller(), "30 s")
         stopping.join()
+
+
+def test_messages_that_nobody_takes_are_dropped_and_counted(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "MOST_WAITING", 3)
+    with Connection(bench.server.address, election_id=None) as backup:
+        for _ in range(9):
+            backup.arbitrate(None)
+        wait_for(lambda: backup.heard.dropped > 0)
+        with pytest.raises(TidegateError, match=r"no digest in 0\.1 s; [1-9]\d* messages .* were dropped"):
+            backup.next("digest", 0.1)
+        # The end of the stream is not.
+        backup.heard.put(TidegateError("it has ended"))
+        with pytest.raises(TidegateError, match="it has ended"):
+            backup.next("digest", 1)
+
+
+def test_messages_that_wait_have_a_budget_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "MOST_WAITING_BYTES", 100)
+    large, small = (p4.StreamMessageResponse(packet=p4.PacketIn(payload=bytes(size))) for size in (200, 30))
+    heard = connection.Heard()
+    # One that is alone is taken.
+    heard.offer(large)
+    heard.offer(small)
+    assert (heard.qsize(), heard.dropped) == (1, 1)
+    assert heard.get() is large
+    for _ in range(4):
+        heard.offer(small)
+    assert (heard.qsize(), heard.dropped) == (2, 3)
+    assert heard.get() is small
+    heard.offer(small)
+    assert (heard.qsize(), heard.dropped) == (2, 3)

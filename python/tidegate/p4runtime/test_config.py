@@ -341,6 +341,16 @@ def test_certificates_that_are_not_there(everything: programs.Program, tmp_path:
     (tmp_path / "large.key").chmod(0o640)
     with pytest.raises(TidegateError, match="can be read by others"):
         Tls(tmp_path / "none.pem", tmp_path / "large.key").credentials()
+    for authority, key, why in (
+        ("none.pem", None, r"none\.pem: cannot be read: No such file"),
+        ("wrong.pem", "large.key", "can be read by others"),
+        ("/dev/zero", None, "/dev/zero: has more than 1048576 bytes"),
+    ):
+        mine = ClientTls(
+            tmp_path / authority, tmp_path / "wrong.pem", None if key is None else tmp_path / key
+        )
+        with pytest.raises(TidegateError, match=why):
+            mine.credentials()
     (tmp_path / "wrong.pem").chmod(0o600)
     wrong = Tls(tmp_path / "wrong.pem", tmp_path / "wrong.pem")
     with pytest.raises(TidegateError, match="do not belong together"):

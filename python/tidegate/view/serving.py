@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tidegate.view.asking import Asked
 from tidegate.view.board import Board
@@ -26,6 +27,27 @@ NICENESS = 10
 PERIOD_S = 0.02
 """Between two messages to the run."""
 MOST_CONNECTIONS = 64
+
+
+class Connection(H11Protocol):  # type: ignore[misc]
+    """A connection for requests. Beyond the most that there may be another one makes way: the oldest that asks for nothing, or else the
+    oldest; not one that a browser is shown the run by.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """Called by asyncio."""
+        self._began = self.loop.time()
+        super().connection_made(transport)
+        others = [one for one in self.connections if isinstance(one, Connection) and one is not self]
+        if others and len(self.connections) > MOST_CONNECTIONS:
+            last = min(others, key=lambda one: (one.is_answering, one._began))
+            self.connections.discard(last)
+            last.transport.abort()
+
+    @property
+    def is_answering(self) -> bool:
+        """Whether it has a request that is not answered yet."""
+        return self.cycle is not None and not self.cycle.response_complete
 
 
 class Serving:
@@ -47,11 +69,10 @@ class Serving:
             self._readers.app(),
             log_level="critical",
             lifespan="off",
-            http="h11",
+            http=Connection,
             ws="websockets-sansio",
             ws_per_message_deflate=False,
             ws_max_size=MOST_COMMAND,
-            limit_concurrency=MOST_CONNECTIONS,
             server_header=False,
             timeout_graceful_shutdown=1,
         )

@@ -10,9 +10,12 @@ from os import PathLike
 from pathlib import Path
 
 from tidegate._core import Sizes, TidegateError
+from tidegate.files import limited
 from tidegate.suggest import did_you_mean
 
 FOLDER = Path(__file__).parent
+MOST_BYTES = 1 << 20
+"""Of a file."""
 
 
 def known() -> list[str]:
@@ -26,13 +29,15 @@ def sizes(which: str | PathLike[str] | Sizes) -> Sizes:
         return which
     path = FOLDER / f"{which}.cdf" if which in known() else Path(which)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = limited(path, MOST_BYTES).decode()
     except OSError:
         raise TidegateError(
             f"there is no distribution of flow sizes {str(which)!r}; {did_you_mean(which, known())}known: {', '.join(known())}, or a file"
         ) from None
-    except ValueError:
+    except UnicodeDecodeError:
         raise TidegateError(f"{path}: is not text") from None
+    except ValueError as error:
+        raise TidegateError(f"{path}: {error}") from None
     try:
         return Sizes(text)
     except TidegateError as error:

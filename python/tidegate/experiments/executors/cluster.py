@@ -3,6 +3,8 @@
 A task makes its case anew from the recipe, runs it and returns rows and tables; the parent writes them as they come, so that a lost
 worker or scheduler costs unfinished runs only. Dask starts the task of a killed worker again elsewhere. A worker has to have the same
 versions as the parent: only then are the results those of a serial run, to the bit.
+
+Tasks and results are pickles: who can connect runs code as the user. Clusters that are started here have TLS with a key of their own.
 """
 
 from __future__ import annotations
@@ -23,8 +25,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
+from urllib.parse import urlsplit
 
-from tidegate import units
+from tidegate import addresses, units
 from tidegate._core import TidegateError, __version__
 from tidegate.experiments import digests
 from tidegate.experiments.folder import encoded
@@ -53,6 +56,10 @@ FETCH_S = 60
 WAITING_S = 15.0
 """After so long without a worker that is said."""
 SLURM_JOBS = 4
+ENCRYPTED = ("tls", "wss")
+"""Protocols of Dask that have TLS."""
+INSECURE = "insecure"
+"""The `--cluster-option` of a scheduler without TLS that other machines reach."""
 UNREADABLE = "Error during deserialization of the task graph"
 """In the error of a scheduler that has not the modules of what it is given."""
 
@@ -364,19 +371,38 @@ def _cluster(where: str, settings: dict[str, Any], processes: int) -> Iterator[A
     elif where == "slurm":
         cluster = _started("slurm", settings, lambda: _slurm(settings))
     elif "://" in where:
-        if settings:
-            raise TidegateError(f"--cluster-option is for local and slurm; {where} has its settings already")
+        rest = settings.keys() - {INSECURE}
+        if rest:
+            raise TidegateError(
+                f"--cluster-option {min(rest)} is for local and slurm; {where} has its settings already"
+            )
+        _demand_private(where, settings.get(INSECURE) is True)
         yield where
         return
     else:
         raise TidegateError(
-            f"--cluster {where}: give local, slurm, or a scheduler's address as tcp://HOST:PORT"
+            f"--cluster {where}: give local, slurm, or a scheduler's address as tls://HOST:PORT"
         )
     try:
         yield cluster
     finally:
         with suppress(Exception):
             cluster.close(timeout=CONNECT_S)
+
+
+def _demand_private(where: str, insecure: bool) -> None:
+    """Refuse a scheduler that other machines reach without TLS, unless that is meant."""
+    try:
+        parts = urlsplit(where)
+        private = parts.scheme in ENCRYPTED or addresses.is_loopback(parts.hostname or "")
+    except ValueError:
+        # It is no address; should it be one for Dask, it is not known to be of this machine.
+        private = False
+    if not private and not insecure:
+        raise TidegateError(
+            f"--cluster {where}: without TLS, anyone who reaches this scheduler or its workers, or the network between, runs code "
+            "as you; start them with TLS and give tls://HOST:PORT, or say that this is meant: --cluster-option insecure=true"
+        )
 
 
 def _started(where: str, settings: dict[str, Any], start: Callable[[], Any]) -> Any:
@@ -413,7 +439,7 @@ def _local(settings: dict[str, Any], processes: int) -> Any:
         "dashboard_address": "127.0.0.1:8787",
         **settings,
     }
-    return LocalCluster(processes=True, silence_logs=logging.CRITICAL + 1, **given)
+    return LocalCluster(processes=True, silence_logs=logging.CRITICAL + 1, **given, security=True)
 
 
 def _slurm(settings: dict[str, Any]) -> Any:
@@ -433,7 +459,8 @@ def _slurm(settings: dict[str, Any]) -> Any:
         if dask.config.get(f"jobqueue.slurm.{name}", None) is None:
             given.setdefault(name, default)
     given.setdefault("python", sys.executable)
-    cluster = SLURMCluster(**given)
+    # Jobs find the key in files of the folder `shared_temp_directory`, or else of this one, which only the user can read.
+    cluster = SLURMCluster(**given, security=True)
     try:
         _demand_accepted(cluster.job_script())
         cluster.scale(jobs=jobs)

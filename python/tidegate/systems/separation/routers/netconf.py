@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 import socket
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +23,7 @@ BASE = "urn:ietf:params:xml:ns:netconf:base:1.0"
 CAPABILITY = "urn:ietf:params:netconf:capability:"
 NEEDED = ("candidate", "confirmed-commit")
 MOST_ANSWER = 16 << 20
-"""Bytes that a server sends for one operation."""
+"""Bytes that a server sends as its hello, and for one operation."""
 
 
 class Refused(Exception):
@@ -60,7 +62,7 @@ class Access:
     host_key: str | None
     """The server's public key in base64; `None`: as in `~/.ssh/known_hosts`."""
     timeout_s: float
-    """Of the connection, and of each answer."""
+    """Of all that there is until the server's hello, and of each answer."""
 
     @property
     def place(self) -> str:
@@ -77,8 +79,7 @@ class Session:
         self.seconds: dict[str, float] = {}
         """Seconds that each operation took, all calls together, since this was emptied."""
         self._manager = _connect(access)
-        self._bounded = _Bounded(self._manager._session.parser)
-        self._manager._session.parser = self._bounded
+        self._bounded = self._manager._session.parser
         self._ended = False
         self.capabilities = tuple(self._manager.server_capabilities)
         lacking = [one for one in NEEDED if not self.has(one)]
@@ -220,28 +221,81 @@ def _text(error: Any) -> str:
     return f"{said} at {where}" if where else said
 
 
+@contextmanager
+def _cut_after(connection: socket.socket, seconds: float) -> Iterator[threading.Event]:
+    """Break a connection off if the block lasts longer; whether it has been."""
+    late = threading.Event()
+
+    def cut() -> None:
+        late.set()
+        with suppress(OSError):
+            connection.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(seconds, cut)
+    timer.start()
+    try:
+        yield late
+    finally:
+        timer.cancel()
+
+
+def _session() -> Any:
+    """A session of ncclient's whose parser is bounded from its first byte on."""
+    from ncclient.devices.default import DefaultDeviceHandler
+    from ncclient.transport import SSHSession
+
+    class Handler(DefaultDeviceHandler):  # type: ignore[misc]
+        def get_xml_parser(self, session: Any) -> Any:
+            """Asked for after the hello."""
+            return session.parser
+
+    session = SSHSession(Handler())
+    session.parser = _Bounded(session.parser)
+    return session
+
+
+def _opened(access: Access) -> Any:
+    """A session of ncclient's behind the hello. Raises `TimeoutError` where that is not there in time, and what ncclient raises."""
+    given = access.password is not None or access.key_filename is not None
+    session = _session()
+    began = time.monotonic()
+    connection = socket.create_connection((access.host, access.port), access.timeout_s)
+    left_s = max(access.timeout_s - (time.monotonic() - began), 0)
+    with _cut_after(connection, left_s) as late:
+        try:
+            session.connect(
+                host=access.host,
+                port=access.port,
+                sock=connection,
+                username=access.username,
+                password=access.password,
+                key_filename=access.key_filename,
+                hostkey_b64=access.host_key,
+                allow_agent=not given,
+                look_for_keys=not given,
+                timeout=access.timeout_s,
+            )
+        except BaseException:
+            if session.transport is None:
+                connection.close()
+            else:
+                session.close()
+            if late.is_set():
+                raise TimeoutError(f"none within {access.timeout_s:g} s") from None
+            raise
+    return session
+
+
 def _connect(access: Access) -> Any:
     """An ncclient manager that raises no errors of the server by itself."""
-    from ncclient import NCClientError, manager
+    from ncclient import NCClientError
+    from ncclient.manager import Manager
     from ncclient.operations import RaiseMode
     from ncclient.transport.errors import AuthenticationError, SSHUnknownHostError
     from paramiko import SSHException
 
-    given = access.password is not None or access.key_filename is not None
     try:
-        return manager.connect_ssh(
-            host=access.host,
-            port=access.port,
-            username=access.username,
-            password=access.password,
-            key_filename=access.key_filename,
-            hostkey_b64=access.host_key,
-            allow_agent=not given,
-            look_for_keys=not given,
-            timeout=access.timeout_s,
-            manager_params={"timeout": access.timeout_s},
-            errors_params={"raise_mode": RaiseMode.NONE},
-        )
+        session = _opened(access)
     except AuthenticationError:
         raise TidegateError(
             f"{access.place}: the router refuses the user {access.username!r}; check the name, and the password or the key"
@@ -258,3 +312,4 @@ def _connect(access: Access) -> Any:
             f"{access.place}: no NETCONF session: {error}; check the address and the port, and that the router has "
             "`set system services netconf ssh`"
         ) from None
+    return Manager(session, session._device_handler, timeout=access.timeout_s, raise_mode=RaiseMode.NONE)
