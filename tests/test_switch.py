@@ -277,6 +277,7 @@ def test_links_with_a_delay_hold_no_more_than_they_may(two: Place, monkeypatch: 
             two.hosts[0].send(frame(1, 2, 1000))
         wait_for(lambda: live.api.statistics["received"] == 3 * room)
         assert live.api.drops["queue memory"] == 2 * room
+        assert live.api.statistics["transmitted"] == room
 
 
 @needs_root

@@ -37,6 +37,8 @@ const MAX_FRAMES: usize = 1 << 26;
 pub(crate) struct PassCosts {
     pub ingress: u64,
     pub egress: u64,
+    /// Egress of a copy.
+    pub copy: u64,
 }
 
 impl PassCosts {
@@ -151,6 +153,7 @@ impl Pipeline {
         let costs = PassCosts {
             ingress: with_touches(near.ingress, far.ingress),
             egress: with_touches(near.egress, far.egress),
+            copy: far.egress,
         };
         let first = WORK_BUDGET.checked_sub(costs.pass(layout.frame_len));
         Pipeline {

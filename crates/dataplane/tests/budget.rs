@@ -143,7 +143,7 @@ fn cells_of_large_registers_counters_and_meters_are_dear() {
             let declared = declared.replace("SIZE", &size.to_string());
             let mut bodies = vec![format!("for (bit<32> i in 0..20000) {{ {access} }}")];
             if access.starts_with("x.write") {
-                bodies.push(format!("bit<32> i = m.n; {}", format!("i = i + 600; {access} ").repeat(5300)));
+                bodies.push(format!("bit<32> i = m.n; {}", format!("i = i + 600; {access} ").repeat(5600)));
             }
             for body in bodies {
                 let program = program("", &declared, &body);

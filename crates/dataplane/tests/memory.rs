@@ -4,13 +4,14 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::Arc;
 
+use control::{EntryRef, Extras, TableOp, Target as _};
 use dataplane::pipeline::Pipeline;
 use dataplane::state::table::Target;
 use num_bigint::BigUint;
 use p4lang::ir::{EntryMatch, TableId};
 use p4lang::limits::Limits;
 use p4lang::source::Span;
-use units::SplitMix;
+use units::{SplitMix, Time};
 
 thread_local! {
     /// Bytes that this thread has.
@@ -64,7 +65,7 @@ fn source(declared: &str, size: u32) -> String {
         r#"
 #include <core.p4>
 #include <v1model.p4>
-header h_t {{ bit<16> a; bit<16> b; bit<16> c; bit<16> d; bit<16> e; bit<32> w; bit<128> x; bit<128> y; bit<2048> z; }}
+header h_t {{ bit<16> a; bit<16> b; bit<16> c; bit<16> d; bit<16> e; bit<24> v; bit<8> u; bit<32> w; bit<128> x; bit<128> y; bit<2048> z; }}
 struct H {{ h_t h; }}
 struct M {{}}
 parser P(packet_in p, out H hdr, inout M m, inout standard_metadata_t sm) {{
@@ -107,7 +108,15 @@ fn full(
     let started = HELD.get();
     for number in 0..size {
         let target = Target::Action { action: 0, args: vec![1; words].into() };
-        pipeline.table_add(TableId(0), matches(number), number % 7, target).expect("there is room");
+        let handle =
+            pipeline.table_add(TableId(0), matches(number), number % 7, target).expect("there is room");
+        if declared.contains("support_timeout") {
+            let extras = Extras { idle_timeout: Some(1 << 40), ..Extras::default() };
+            let entry = EntryRef::Handle(handle);
+            pipeline
+                .act(Time::ZERO, &TableOp::Set { table: "t".into(), entry, to: None, extras }.into())
+                .unwrap();
+        }
     }
     assert!(started - before < 1 << 20, "an empty table takes {}", started - before);
     (HELD.get() - started, counted as i64)
@@ -131,7 +140,7 @@ fn a_full_table_takes_what_is_counted() {
                 format!("table t {{ key = {{ {keys} }} actions = {{ {action}; }} {more} size = SIZE; }}");
             // 255 nodes for each prefix of 2048 bits.
             let sizes: &[u32] =
-                if keys.starts_with("hdr.h.z: lpm") { &[1100] } else { &[1100, 5000, 20_000] };
+                if keys.starts_with("hdr.h.z: lpm") { &[1100] } else { &[1100, 4097, 20_000] };
             for &size in sizes {
                 let (taken, counted) = full(&declared, size, words, matches);
                 let each = |bytes: i64| bytes / i64::from(size);
@@ -158,6 +167,12 @@ fn a_full_table_takes_what_is_counted() {
     let counted = "counters = counts; meters = rates; support_timeout = true; default_action = metered(0);";
     check("hdr.h.w: exact;", counted, 32, &mut |n| vec![EntryMatch::Exact(key(n))]);
     check("hdr.h.w: lpm;", "", 1, &mut |n| vec![EntryMatch::Lpm { value: key(n), prefix_len: 32 }]);
+    // In each of many nodes one prefix more, and then the next.
+    check("hdr.h.v: lpm;", "", 1, &mut |n| {
+        let value = (n % 313) << 8 | (n / 313 * 4);
+        vec![EntryMatch::Lpm { value: value.into(), prefix_len: 24 }]
+    });
+    check("hdr.h.a: lpm;", "", 1, &mut |n| vec![EntryMatch::Lpm { value: short(n), prefix_len: 16 }]);
     check("hdr.h.x: lpm;", "", 1, &mut |_| {
         vec![EntryMatch::Lpm { value: wide(&mut rng, 2), prefix_len: 128 }]
     });

@@ -198,8 +198,8 @@ impl Network {
     fn emit(&mut self, port: u32, id: PacketId, queue: usize, waited: u64) {
         let size = self.packets.get(id).size;
         let p = &mut self.ports[port as usize];
-        if p.crowded(size) {
-            p.statistics.dropped += 1;
+        if p.crowded(size + p.link.framing) {
+            p.lose(self.now, size);
             if let Some(node) = self.switches.get_mut(p.of_switch as usize).and_then(Option::as_mut) {
                 node.switch.has_no_memory();
             }

@@ -39,7 +39,7 @@ pub struct Link {
     pub delay: Time,
     pub limit: QueueLimit,
     /// Memory of packets in the queue and on the wire together, which take [`BESIDE`] bytes each beside their own; what goes beyond is
-    /// dropped. A link keeps what it was made with. For wires that are never impaired.
+    /// dropped. A link keeps what it was made with. For wires that are never impaired, and do not lead to another part.
     pub most: Option<Bytes>,
     /// Packets that find this many waiting are marked CE if they can be (DCTCP's K).
     pub mark_above: Option<u64>,
@@ -441,7 +441,7 @@ impl Port {
     #[inline]
     fn left(&mut self, flight: &Flight) {
         if self.link.most.is_some() {
-            self.held -= u64::from(flight.bytes) + BESIDE;
+            self.held = self.held.saturating_sub(u64::from(flight.bytes) + BESIDE);
         }
         if self.begun > 0 {
             self.begun -= 1;
@@ -520,6 +520,12 @@ impl Port {
         self.free_at
     }
 
+    /// Drops a packet of which there is no room on the wire, which it takes as if it were sent.
+    pub fn lose(&mut self, now: u64, size: u32) {
+        self.free_at = now + self.serialisation(size + self.link.framing);
+        self.statistics.dropped += 1;
+    }
+
     /// Sends a packet that a switch has taken out of its own queue, or this port out of a managed one; the wire must be free. Gives when it arrives, and whether an
     /// event for the first arrival is needed.
     pub fn put(&mut self, now: u64, id: PacketId, size: u32) -> (u64, bool) {
@@ -544,7 +550,12 @@ impl Port {
 impl Port {
     /// A port that stands for this one where it is not.
     pub fn stand_in(&self) -> Port {
-        let port = Port::new(Link { aqm: None, ..self.link.clone() }, self.to, self.to_port, self.number);
+        let port = Port::new(
+            Link { aqm: None, most: None, ..self.link.clone() },
+            self.to,
+            self.to_port,
+            self.number,
+        );
         let cut = Some(Box::default());
         let (spread, of_switch, captures_come) = (self.spread, self.of_switch, self.captures_come);
         Port { spread, of_switch, captures_come, cut, ..port }

@@ -21,8 +21,9 @@ const KEY: u128 = 64;
 const NUMBER: u128 = 24;
 /// Bytes of a list of words beside them.
 const LIST: u128 = 24;
-/// A node of the trie of a table with one lpm key.
-const NODE: u128 = 184;
+/// A node of the trie of a table with one lpm key, and a prefix in it.
+const NODE: u128 = 152;
+const PREFIX: u128 = 160;
 /// Its place in a map, of an entry with an lpm key beside exact ones.
 const MAPPED: u128 = 128;
 /// In a table with priorities: a mask, of which each entry may have one of its own, with the words of all keys several times; a bucket,
@@ -182,7 +183,7 @@ fn entry(program: &Program, table: &Table) -> u128 {
     let index = match (&table.keys[..], lpm) {
         ([only], 1) => {
             let size = u128::from(table.size).max(1);
-            NODE.saturating_mul(nodes(only.expr.width, size)).div_ceil(size)
+            PREFIX + NODE.saturating_mul(nodes(only.expr.width, size)).div_ceil(size)
         }
         (keys, 0) if exact == keys.len() => key_words,
         (keys, 1) if exact + 1 == keys.len() => MAPPED + key_words,

@@ -284,8 +284,9 @@ impl Switch {
         }
     }
 
-    /// Counts a packet that was sent by a port and dropped there, because too many are on the wire.
+    /// Counts a packet that has left as dropped, because too many are on the wire.
     pub fn has_no_memory(&mut self) {
+        self.counts.transmitted -= 1;
         self.no_memory += 1;
     }
 

@@ -314,7 +314,7 @@ def test_batches_that_are_done_whole_or_not_at_all(bench: Bench, atomicity: str)
         assert [p4_code(error.canonical_code) for error in caught.value.errors] == expected
         assert len(bench.primary.read(bench.entry("exact_table"))) == 1
     # What this switch cannot do whole is refused as such, before any of it is tried.
-    for batch in ([("INSERT", second), ("INSERT", digest)], [("INSERT", second)] * 4097):
+    for batch in ([("INSERT", second), ("INSERT", digest)], [("INSERT", second)] * 257):
         with pytest.raises(Refused) as caught:
             write(*batch)
         assert (caught.value.code, caught.value.errors) == ("UNIMPLEMENTED", [])
@@ -397,7 +397,7 @@ def test_what_clients_add_is_within_the_state_of_the_program(what: str) -> None:
     """Until there is no room, which deleting gives back; a batch that is refused leaves nothing."""
     text = TEXT.replace("@max_group_size(8) ", "")
     assert text != TEXT
-    limits = {"state_bytes": 64 << 20, "queue_bytes": 1 << 20}
+    limits = {"state_bytes": 96 << 20, "queue_bytes": 1 << 20}
     with Bench(programs.Program.from_text(text, limits=limits)) as bench:
 
         def entity(number: int) -> Any:

@@ -32,7 +32,7 @@ impl PacketPath for Path {
 
     fn costs(&self, prices: Prices<'_>, view: &View) -> PassCosts {
         let of = |filter: &Filter| prices.parser(filter.parser) + prices.control(filter.filter);
-        PassCosts { ingress: view.downcast_ref().map_or(0, of), egress: 0 }
+        PassCosts { ingress: view.downcast_ref().map_or(0, of), ..PassCosts::default() }
     }
 
     fn process(

@@ -17,7 +17,7 @@ const FEWEST: u32 = 3;
 const SPARSE: usize = 1 << 14;
 
 /// Slots of an index that grows twofold; a larger one has as many at once as its table may need, so that no insertion moves many.
-const STEPS: usize = 1 << 12;
+const STEPS: usize = 1 << 10;
 
 /// Up to so many, as a power of two: half a gigabyte, which the system provides as it is used.
 const MOST_BITS: u32 = 26;
@@ -116,7 +116,7 @@ pub(crate) trait Keys {
     fn key(&self, row: u32) -> &[u64];
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Exact {
     pub slots: Vec<u64>,
     /// A hash shifted by so much is a key's place: below the number of slots.
@@ -127,6 +127,17 @@ pub(crate) struct Exact {
     packing: Packing,
     /// There is a slot for each key.
     direct: Option<u32>,
+}
+
+impl Clone for Exact {
+    /// Takes as much memory as is used.
+    fn clone(&self) -> Exact {
+        let mut slots = vec![0; self.slots.len()];
+        for (at, slot) in self.slots.iter().enumerate().filter(|(_, slot)| **slot != 0) {
+            slots[at] = *slot;
+        }
+        Exact { slots, packing: self.packing.clone(), ..*self }
+    }
 }
 
 impl Exact {

@@ -115,8 +115,9 @@ pub struct Lpm {
     free: Vec<u32>,
     /// Places in `words` that are free, by their size in grains.
     spare: Vec<Vec<u32>>,
-    /// Nodes for which there is room at once if they are many.
+    /// Nodes, and words of them, for which there is room at once if they are many.
     most: usize,
+    most_words: usize,
 }
 
 impl Lpm {
@@ -126,6 +127,7 @@ impl Lpm {
 
     /// One that will have so many prefixes at most.
     pub fn with_room(width: u32, prefixes: u64) -> Lpm {
+        let most = nodes(width, prefixes.into()).min(1 << 40) as usize;
         let mut lpm = Lpm {
             width,
             words: Vec::new(),
@@ -134,7 +136,9 @@ impl Lpm {
             way: Way::default(),
             free: Vec::new(),
             spare: Vec::new(),
-            most: nodes(width, prefixes.into()).min(1 << 40) as usize,
+            most,
+            // Most have two grains; those with many prefixes leave behind what was too small for them.
+            most_words: GRAIN * (2 * most + 3 * prefixes.min(1 << 40) as usize),
         };
         let (empty, _) = lpm.encode(&Parts::default());
         lpm.words.extend(empty);
@@ -359,8 +363,7 @@ impl Lpm {
                 Some(at) => at,
                 None => {
                     let at = self.words.len();
-                    // A node has two grains at least.
-                    make_room(&mut self.words, wanted * GRAIN, 3 * GRAIN * self.most);
+                    make_room(&mut self.words, wanted * GRAIN, self.most_words);
                     self.words.resize(at + wanted * GRAIN, 0);
                     at as u32
                 }

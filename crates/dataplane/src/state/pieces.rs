@@ -96,7 +96,8 @@ impl<K: Hash + Eq, V> Pieces<K, V> {
             return;
         }
         let table = std::mem::take(table);
-        let mut pieces: Box<[Table<K, V>]> = (0..PIECES).map(|_| HashTable::new()).collect();
+        let mut pieces: Box<[Table<K, V>]> =
+            (0..PIECES).map(|_| HashTable::with_capacity(2 * FEW / PIECES)).collect();
         for (key, value) in table {
             let number = hash(&key);
             pieces[piece(number)].insert_unique(number, (key, value), |(key, _)| hash(key));

@@ -22,7 +22,7 @@ impl Pipeline {
             self.drop_packet(DropReason::Copies, trace);
             return None;
         }
-        let cost = COPY + bytes / 16 + self.layout.frame_len as u64 / 8 + self.costs.egress;
+        let cost = COPY + bytes / 16 + self.layout.frame_len as u64 / 8 + self.costs.copy;
         self.spent += cost;
         if !of.charge(cost) {
             self.drop_packet(DropReason::WorkBudget, trace);

@@ -87,6 +87,7 @@ impl PacketPath for Path {
         PassCosts {
             ingress: prices.parser(v1.parser) + controls(&[v1.verify_checksum, v1.ingress]),
             egress: controls(&[v1.egress, v1.compute_checksum, v1.deparser]),
+            copy: 0,
         }
     }
 
