@@ -51,7 +51,11 @@ def test_a_write_sets_so_many_cells(bench: Bench, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(Refused) as caught:
         bench.primary.write(("MODIFY", everywhere), ("MODIFY", everywhere), ("MODIFY", one))
     said = [error.message for error in caught.value.errors]
-    assert [code(caught.value, at) for at in range(3)] == ["OK", "RESOURCE_EXHAUSTED", "RESOURCE_EXHAUSTED"], said
+    assert [code(caught.value, at) for at in range(3)] == [
+        "OK",
+        "RESOURCE_EXHAUSTED",
+        "RESOURCE_EXHAUSTED",
+    ], said
     assert "set 100 cells at most" in said[1]
 
 
