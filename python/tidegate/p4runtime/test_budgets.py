@@ -10,9 +10,9 @@ import grpc
 import pytest
 
 from tidegate import p4 as programs
-from tidegate.p4runtime import Limits, running, sharing
+from tidegate.p4runtime import Limits, config, running, sharing
 from tidegate.p4runtime.compiling import Compiler
-from tidegate.p4runtime.conftest import Bench, call, code, multicast, register, served, wait_for
+from tidegate.p4runtime.conftest import TEXT, Bench, call, code, multicast, register, served, wait_for
 from tidegate.p4runtime.connection import Refused
 from tidegate.p4runtime.errors import P4Error
 from tidegate.p4runtime.messages import p4
@@ -128,3 +128,20 @@ def test_a_host_with_many_addresses_leaves_connections_for_others(many: str) -> 
     shares = Sockets(theirs[:112], 128)
     shares.look(called=set(), primary=set())
     assert shares.ended == []
+
+
+def test_a_p4info_that_cannot_be_that_of_the_program_is_not_looked_at(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def parsed(text: str) -> Any:
+        raise AssertionError(f"{len(text)} bytes are parsed")
+
+    monkeypatch.setattr(config, "parse_p4info", parsed)
+    small = p4.ForwardingPipelineConfig(p4_device_config=TEXT.encode())
+    small.p4info.pkg_info.arch = "v1model"
+    with pytest.raises(Refused, match="whose own is much longer"):
+        bench.primary.set_config("VERIFY", small)
+    small.ClearField("p4info")
+    monkeypatch.setattr(Compiler, "p4info", parsed)
+    with pytest.raises(Refused, match="needs P4Info"):
+        bench.primary.set_config("VERIFY", small)
