@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from typing import Any
 
 import grpc
 import pytest
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from tidegate import p4 as programs
-from tidegate.p4runtime import Limits, config, running, sharing
+from tidegate import web
+from tidegate.p4runtime import Limits, arbitration, config, digests, running, server, sharing
 from tidegate.p4runtime.compiling import Compiler
 from tidegate.p4runtime.conftest import TEXT, Bench, call, code, multicast, register, served, wait_for
 from tidegate.p4runtime.connection import Refused
 from tidegate.p4runtime.errors import P4Error
-from tidegate.p4runtime.messages import p4
+from tidegate.p4runtime.messages import p4, parse_p4info
+from tidegate.p4runtime.schema import Schema
+from tidegate.p4runtime.translate.base import INSERT, MODIFY
 
 
 def test_what_groups_have_counts_for_a_read(bench: Bench) -> None:
@@ -145,3 +150,56 @@ def test_a_p4info_that_cannot_be_that_of_the_program_is_not_looked_at(
     monkeypatch.setattr(Compiler, "p4info", parsed)
     with pytest.raises(Refused, match="needs P4Info"):
         bench.primary.set_config("VERIFY", small)
+
+
+def test_metadata_of_a_refused_packet_is_cut() -> None:
+    packet = p4.PacketOut(metadata=[p4.PacketMetadata()] * 100_000)
+    echoed = p4.PacketOut()
+    server._echo(packet, echoed)
+    assert len(echoed.metadata) <= 64
+
+
+def test_digests_without_acknowledgment_are_so_many(
+    everything: programs.Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Small lists first, and then large ones."""
+    monkeypatch.setattr(digests, "MOST_SENT", 100)
+    found = digests.Digests(Schema(parse_p4info(everything.p4info)), clock=lambda: 0)
+    number = found._ids["seen_t"]
+
+    def config(most: int) -> Any:
+        sizes = {"max_list_size": most, "max_timeout_ns": 1 << 40, "ack_timeout_ns": 1 << 60}
+        return p4.DigestEntry(digest_id=number, config=sizes)
+
+    found.write(INSERT, config(1))
+    for source in range(101):
+        assert len(list(found.offer("seen_t", [("from", source), ("port", 1)]))) == 1
+    found.write(MODIFY, config(20))
+    for source in range(1000, 3000):
+        list(found.offer("seen_t", [("from", source), ("port", 1)]))
+    wanted = found._wanted[number]
+    assert len(wanted.sent) <= 120
+    assert len(wanted.sent) == sum(len(keys) for _, keys in wanted.lists.values())
+
+
+def test_names_that_a_role_may_have_are_forgotten() -> None:
+    rules = arbitration.Rules(objects=("a*",), _patterns=(re.compile("a.*"),))
+    for number in range(40_000):
+        assert rules.allows(f"a{number}")
+        assert not rules.allows(f"b{number}")
+    assert len(rules._known) <= arbitration.MOST_KNOWN
+
+
+def test_parts_and_content_types_of_metrics_are_few() -> None:
+    registry = CollectorRegistry()
+    for number in range(20):
+        Gauge(f"g{number}", "A number.", registry=registry)
+    snapshot = web.Snapshot(registry)
+    snapshot.renew()
+    parts = {id(snapshot.only([f"g{number}"])) for number in range(20)}
+    assert len(parts) <= web.MOST_PARTS + 1
+    for version in range(20):
+        kind = f"application/openmetrics-text; version=1.0.{version}"
+        if snapshot.has_room(kind):
+            snapshot.text(kind, generate_latest, packed=False)
+    assert len(snapshot._texts) == web.MOST_KINDS

@@ -13,7 +13,7 @@ from tidegate.control import operations as op
 from tidegate.p4runtime.errors import Code, P4Error, invalid
 from tidegate.p4runtime.messages import p4
 from tidegate.p4runtime.schema import Table, known
-from tidegate.p4runtime.translate.base import DELETE, INSERT, MODIFY, Part, Translation
+from tidegate.p4runtime.translate.base import DELETE, INSERT, INSIDE, MODIFY, Part, Translation
 from tidegate.p4runtime.translate.fields import NS
 from tidegate.p4runtime.translate.matches import (
     add_matches,
@@ -285,9 +285,10 @@ class Entries(Translation):
             yield Part(1, lambda: (message,))
             return
         for rows in self._rows(table, entry if filtered else None):
-            yield Part(
-                len(rows), partial(self._messages, table, entry, rows), len(rows) * self._beyond(table)
-            )
+            size = len(rows) * self._beyond(table)
+            if table.profile:
+                size += INSIDE * sum(len(row[3]) for row in rows if isinstance(row[3], list))
+            yield Part(len(rows), partial(self._messages, table, entry, rows), size)
 
     def _messages(self, table: Table, entry: Any, rows: list[Row]) -> Iterator[Any]:
         for row in rows:
