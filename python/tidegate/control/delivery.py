@@ -168,7 +168,7 @@ class Distributor:
 
         Others have their turn now and then, however fast messages come.
         """
-        for _ in range(MOST_TURNS):
+        for turn in range(MOST_TURNS):
             with self.turn:
                 packets: list[Packet] = []
                 taken = [] if self._digests else self._switch.take_digests()
@@ -177,6 +177,8 @@ class Distributor:
                 while len(packets) < MOST_PACKETS and (packet := self._switch.take_packet_in()) is not None:
                     packets.append(packet)
                 messages = Messages(digests, packets, self._switch.take_idle())
+                if turn > 0 and not (digests or packets or messages.idle):
+                    return
                 for listener in self._listeners:
                     try:
                         listener.deliver(messages)
