@@ -138,6 +138,16 @@ def test_digests_come_at_once() -> None:
     assert result.queues.filter(pl.col("queue") == "s -> h2")["packets"][0] == 1
 
 
+def test_a_pipeline_gives_all_digests_that_wait() -> None:
+    """However many the engine takes at a time."""
+    pipeline = p4.compile(LEARNING).pipeline()
+    for source in range(3000):
+        pipeline.process(source, 0, b"\x02" + bytes(6) + source.to_bytes(5) + b"\x88\xb5" + bytes(46))
+    learned = pipeline.digests()
+    assert len({tuple(sorted(digest.fields.items())) for digest in learned}) == 3000
+    assert pipeline.digests() == []
+
+
 class Echo(Controller):
     """Sends every packet that comes in out again."""
 

@@ -65,7 +65,11 @@ class Pipeline(PipelineApi):
 
     def digests(self) -> list[Digest]:
         """Messages that the program has sent with `digest` since this was last called."""
-        return [Digest(name, dict(fields)) for name, fields in self.act(DigestsTake())]
+        found: list[Digest] = []
+        # The engine gives some at a time.
+        while more := self.act(DigestsTake()):
+            found += [Digest(name, dict(fields)) for name, fields in more]
+        return found
 
 
 def _demand_arrival(now: int, port: int, packet: bytes) -> None:
