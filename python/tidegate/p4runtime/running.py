@@ -152,6 +152,7 @@ class Running:
         """Take over the state that controllers have set with the program before."""
         self.digests.keep(before.digests)
         self._replication.keep(before._replication)
+        self.tables.large = before.tables.large
 
     def name_of(self, which: str, entity: Any) -> str:
         """The object that an entity is of, for roles; empty: all of its kind."""

@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import grpc
 import pytest
 
 from tidegate import p4 as programs
+from tidegate.control import operations as op
 from tidegate.p4runtime import Limits, running, sharing
 from tidegate.p4runtime.compiling import Compiler
-from tidegate.p4runtime.conftest import Bench, call, code, multicast, register, served, wait_for
+from tidegate.p4runtime.conftest import (
+    TEXT,
+    Bench,
+    call,
+    code,
+    exact,
+    member,
+    multicast,
+    one_shot,
+    register,
+    served,
+    wait_for,
+)
 from tidegate.p4runtime.connection import Refused
 from tidegate.p4runtime.errors import P4Error
 from tidegate.p4runtime.messages import p4
@@ -26,6 +40,73 @@ def test_what_groups_have_counts_for_a_read(bench: Bench) -> None:
     with pytest.raises(Refused, match="or 64 MiB; read fewer at a time") as caught:
         bench.primary.read(*asked)
     assert caught.value.code == "RESOURCE_EXHAUSTED"
+
+
+NOTED = bytes(1000)
+
+
+def noted(bench: Bench) -> None:
+    """An entry and a default entry with metadata, a set of actions, a group with metadata, and one with a node of many ports."""
+    entry = bench.entry("exact_table", exact(b"\x01"), action=bench.action("drop"), metadata=NOTED)
+    default = bench.entry("exact_table", action=bench.action("drop"), metadata=NOTED, is_default_action=True)
+    chosen = one_shot(bench, *[(1, 1)] * 8)
+    chosen.table_entry.metadata = bytes(800)
+    bench.primary.write(("INSERT", entry), ("MODIFY", default), ("INSERT", chosen))
+    bench.primary.write(("INSERT", multicast(8, metadata=NOTED)), ("INSERT", multicast(9)))
+    node = bench.pipeline.act(op.NodeAdd(1, list(range(100))))
+    bench.pipeline.act(op.NodeJoin(9, node))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        lambda bench, junk: bench.entry("exact_table", exact(b"\x01"), idle_timeout_ns=junk),
+        lambda bench, junk: bench.entry("exact_table", is_default_action=True, idle_timeout_ns=junk),
+        lambda bench, junk: bench.entry("selected", exact(b"\x01"), idle_timeout_ns=junk),
+        lambda bench, junk: p4.Entity(
+            direct_counter_entry={
+                "table_entry": bench.entry("exact_table", exact(b"\x01"), idle_timeout_ns=junk).table_entry
+            }
+        ),
+        lambda _, junk: multicast(8, (1, junk)),
+        lambda _, junk: multicast(9, (1, junk)),
+    ],
+    ids=[
+        "metadata",
+        "a default's metadata",
+        "a set",
+        "by its counter",
+        "a group's metadata",
+        "ports of a node",
+    ],
+)
+def test_what_is_large_counts_for_a_read(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, asked: Callable[[Bench, int], Any]
+) -> None:
+    """Requests that differ in what nobody reads give the same large thing again."""
+    monkeypatch.setattr(running, "MOST_SNAPSHOT", 100_000)
+    noted(bench)
+    assert len(bench.primary.read(*[asked(bench, junk) for junk in range(15)])) == 15
+    with pytest.raises(Refused, match="read fewer at a time") as caught:
+        bench.primary.read(*[asked(bench, junk) for junk in range(110)])
+    assert caught.value.code == "RESOURCE_EXHAUSTED"
+
+
+def test_values_of_members_count_for_a_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "MOST_SNAPSHOT", 100_000)
+    text = TEXT.replace("action drop()", "action wide(bit<8000> value) { }\n    action drop()")
+    text = text.replace("{ forward; mark; }", "{ forward; mark; wide; }")
+    with Bench(programs.Program.from_text(text)) as made:
+        made.primary.write(("INSERT", member(made, "hops", 1, "wide", b"\x01")))
+
+        def asked(junk: int) -> Any:
+            entity = member(made, "hops", 1)
+            entity.action_profile_member.action.action_id = junk
+            return entity
+
+        assert len(made.primary.read(*map(asked, range(50)))) == 50
+        with pytest.raises(Refused, match="read fewer at a time"):
+            made.primary.read(*map(asked, range(110)))
 
 
 def test_a_read_looks_at_so_many_entries(everything: programs.Program) -> None:
