@@ -40,6 +40,8 @@ SLICE = 128
 SLICE_BYTES = 64 << 10
 MOST_SNAPSHOT = 64 << 20
 """Bytes of cells, of what groups have, and of wide entries that a read holds until its messages are made."""
+SMALL, SMALL_BYTES = 4096, 1 << 20
+"""Entities of a small answer, and bytes of what counts by bytes; one with more has to wait for a place."""
 LOOKED = 4
 """Entries that a read goes through at most, as a multiple of those that it may give."""
 MOST_CELLS = 1 << 22
@@ -63,7 +65,7 @@ class Step:
 
 
 class Large(Exception):
-    """There is more to read than was said."""
+    """There is more to read than a small answer has."""
 
 
 class Nobody(Exception):
@@ -306,11 +308,11 @@ class Running:
         entities: Sequence[Any],
         allowed: Allowed,
         alive: Callable[[], bool] = lambda: True,
-        most: int | None = None,
+        small: bool = False,
     ) -> Snapshot:
         """What requests ask for, as it is now; to be taken while nobody writes. The device is given back now and then.
 
-        Raises `Large` if there are more entities than `most`, and `Nobody` when `alive` says that nobody waits.
+        Raises `Large` if it is to be `small` and is not, and `Nobody` when `alive` says that nobody waits.
         """
         found = Snapshot([None] * len(entities))
         # What is asked for several times is read once.
@@ -332,7 +334,7 @@ class Running:
                             raise Stopped(
                                 Code.RESOURCE_EXHAUSTED, f"{why}; ask for fewer, or for all at once"
                             )
-                        if most is not None and found.count > most:
+                        if small and (found.count > SMALL or found.size > SMALL_BYTES):
                             raise Large
                         if found.count > self._limits.entities or found.size > MOST_SNAPSHOT:
                             why = "the answer has more than {} entities, or {} MiB; read fewer at a time"

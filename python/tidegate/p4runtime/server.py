@@ -47,8 +47,6 @@ VERSION = "1.5.0"
 """Of P4Runtime's specification."""
 CLOCK = "tidegate-now"
 """Trailing metadata of `Capabilities`: the switch's time in picoseconds."""
-SMALL = 4096
-"""Entities of an answer; one with more has to wait for a place."""
 
 MOST_ECHOED = 1024
 """Bytes of payload, and of metadata, of a refused packet-out in the error that tells of it."""
@@ -319,18 +317,18 @@ class Server:
             rules = self._arbitration.rules(request.role)
             running = self._config.current()
 
-        def snapshot(most: int | None) -> Snapshot:
+        def snapshot(small: bool = False) -> Snapshot:
             with self._busy.always_ahead(first), self._writing.ahead(first):
-                return running.snapshot(request.entities, rules.allows, call.alive, most)
+                return running.snapshot(request.entities, rules.allows, call.alive, small)
 
         try:
             with ExitStack() as held:
                 try:
-                    found = snapshot(SMALL)
+                    found = snapshot(small=True)
                 except Large:
                     # It takes memory until the client has it all.
                     held.enter_context(self._clients.place(call))
-                    found = snapshot(None)
+                    found = snapshot()
                 answers = running.answers(found, call.alive)
                 while True:
                     self._clients.give_way(call)

@@ -109,6 +109,25 @@ def test_values_of_members_count_for_a_read(monkeypatch: pytest.MonkeyPatch) -> 
             made.primary.read(*map(asked, range(110)))
 
 
+def test_an_answer_of_many_bytes_waits_for_a_place(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few entities with much in each take as much memory as many, until the client has taken them."""
+    monkeypatch.setattr(running, "SMALL_BYTES", 10_000)
+    bench.primary.write(("INSERT", multicast(7, *[(1, instance) for instance in range(100)])))
+    asked = [multicast(7, (1, junk)) for junk in range(10)]
+    taken: list[Any] = []
+    place = bench.server._clients.place
+
+    def take(call: Any) -> Any:
+        taken.append(call)
+        return place(call)
+
+    monkeypatch.setattr(bench.server._clients, "place", take)
+    assert len(bench.primary.read(asked[0])) == 1
+    assert not taken
+    assert len(bench.primary.read(*asked)) == 10
+    assert len(taken) == 1
+
+
 def test_a_read_looks_at_so_many_entries(everything: programs.Program) -> None:
     with served(everything, entities=10) as made:
         made.primary.write(*[("INSERT", made.entry(key)) for key in range(1, 10)])
