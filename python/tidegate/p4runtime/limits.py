@@ -57,6 +57,8 @@ class Limits:
     """Requests of a `Read`."""
     entities: int = 1 << 18
     """Entities of the answer to a `Read`."""
+    looks: int = 1 << 20
+    """Entries that a `Read` goes through, also where it gives none of them; each time that it asks the switch is one more."""
     connections: int = 128
     """Connections at a time."""
     connections_per_address: int = 32

@@ -42,8 +42,6 @@ MOST_SNAPSHOT = 64 << 20
 """Bytes of cells, of what groups have, and of wide entries that a read holds until its messages are made."""
 SMALL, SMALL_BYTES = 4096, 1 << 20
 """Entities of a small answer, and bytes of what counts by bytes; one with more has to wait for a place."""
-LOOKED = 4
-"""Entries that a read goes through at most, as a multiple of those that it may give."""
 MOST_CELLS = 1 << 22
 """Cells that a write with CONTINUE_ON_ERROR sets at most, but for the first update."""
 LOOK = 64
@@ -83,6 +81,15 @@ class Snapshot:
     size: int = 0
 
 
+class Reading(threading.local):
+    """The read that a thread is at; without one, the thread asks as much as it likes."""
+
+    alive: Callable[[], bool] | None = None
+    """Whether its client still waits."""
+    looks = 0
+    """How many entries it has gone through, and how often it has asked."""
+
+
 class Running:
     """A program on a device."""
 
@@ -102,7 +109,7 @@ class Running:
         self._limits = limits
         self.replaced = False
         """Another program has taken its place: what is being read or written of it stops."""
-        self._reading = threading.local()
+        self._reading = Reading()
         self.config = config
         """`p4.ForwardingPipelineConfig`, as it was given."""
         self.schema = Schema(parse_p4info(program.p4info), translations=translations)
@@ -138,13 +145,19 @@ class Running:
         }
 
     def _act(self, operation: Op) -> Any:
-        """Do an operation, of a read whose client still waits."""
-        alive = getattr(self._reading, "alive", None)
-        if alive is not None and not alive():
+        """Do an operation, of a read whose client still waits and that has not looked at too much."""
+        reading = self._reading
+        if reading.alive is not None and not reading.alive():
             raise Nobody
         with self._busy:
             self._go_on()
-            return self.device.act(operation)
+            answer = self.device.act(operation)
+        if reading.alive is not None:
+            reading.looks += 1 + (len(answer[0]) if isinstance(operation, op.TableRead) else 0)
+            if reading.looks > self._limits.looks:
+                why = f"the answer takes a look at more than {self._limits.looks} entries"
+                raise Stopped(Code.RESOURCE_EXHAUSTED, f"{why}; ask for fewer, or for all at once")
+        return answer
 
     def _go_on(self) -> None:
         if self.replaced:
@@ -317,8 +330,7 @@ class Running:
         found = Snapshot([None] * len(entities))
         # What is asked for several times is read once.
         known: dict[bytes, list[tuple[Part, bool]]] = {}
-        self._reading.alive = alive
-        begun = self.tables.looked
+        self._reading.alive, self._reading.looks = alive, 0
         try:
             for index, entity in enumerate(entities):
                 asked = entity.SerializeToString(deterministic=True)
@@ -326,14 +338,11 @@ class Running:
                 try:
                     before = known.get(asked)
                     for part, check in self._read(entity, allowed) if before is None else before:
+                        if not part.count:
+                            continue
                         parts.append((part, check))
                         found.count += part.count
                         found.size += part.size
-                        if self.tables.looked - begun > LOOKED * self._limits.entities:
-                            why = f"the answer takes a look at more than {LOOKED * self._limits.entities} entries"
-                            raise Stopped(
-                                Code.RESOURCE_EXHAUSTED, f"{why}; ask for fewer, or for all at once"
-                            )
                         if small and (found.count > SMALL or found.size > SMALL_BYTES):
                             raise Large
                         if found.count > self._limits.entities or found.size > MOST_SNAPSHOT:

@@ -129,7 +129,7 @@ def test_an_answer_of_many_bytes_waits_for_a_place(bench: Bench, monkeypatch: py
 
 
 def test_a_read_looks_at_so_many_entries(everything: programs.Program) -> None:
-    with served(everything, entities=10) as made:
+    with served(everything, looks=40) as made:
         made.primary.write(*[("INSERT", made.entry(key)) for key in range(1, 10)])
         asked = [
             p4.Entity(table_entry={"table_id": made.ids("exact_table"), "metadata": bytes([note])})
@@ -141,6 +141,14 @@ def test_a_read_looks_at_so_many_entries(everything: programs.Program) -> None:
         assert caught.value.code == "RESOURCE_EXHAUSTED"
         # The same request is read once, though it finds nothing.
         assert made.primary.read(*asked[:1] * 100) == []
+        # Tables without entries, and profiles without members, take time too.
+        nothing = [
+            p4.Entity(action_profile_member={"member_id": 0, "action": {"action_id": junk}})
+            for junk in range(30)
+        ]
+        assert made.primary.read(*nothing[:20]) == []
+        with pytest.raises(Refused, match="takes a look at more than 40 entries"):
+            made.primary.read(*nothing)
         made.is_well()
 
 

@@ -55,8 +55,6 @@ def colours() -> P4Error:
 class Entries(Translation):
     """Entries of tables, as a server needs them."""
 
-    looked = 0
-    """Entries that reads have gone through."""
     large = False
     """An entry may have much metadata, or a set of many actions: then each is looked at when it is read."""
 
@@ -65,7 +63,6 @@ class Entries(Translation):
         start: int | None = 0
         while start is not None:
             page, start = self._act(op.TableRead(table.name, start, only))
-            self.looked += len(page)
             yield page
 
     def longest(self, table: Table) -> int:
