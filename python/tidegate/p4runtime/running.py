@@ -325,7 +325,8 @@ class Running:
     ) -> Snapshot:
         """What requests ask for, as it is now; to be taken while nobody writes. The device is given back now and then.
 
-        Raises `Large` if it is to be `small` and is not, and `Nobody` when `alive` says that nobody waits.
+        Raises `Large` if it is to be `small` and is not, and `Nobody` when `alive` says that nobody waits; that may raise
+        `Stopped`, too.
         """
         found = Snapshot([None] * len(entities))
         # What is asked for several times is read once.

@@ -48,6 +48,8 @@ VERSION = "1.5.0"
 CLOCK = "tidegate-now"
 """Trailing metadata of `Capabilities`: the switch's time in picoseconds."""
 
+READ_S = 0.5
+"""For so long a call of a primary of the default role waits for another client's read, which then ends."""
 MOST_ECHOED = 1024
 """Bytes of payload, and of metadata, of a refused packet-out in the error that tells of it."""
 
@@ -319,7 +321,15 @@ class Server:
 
         def snapshot(small: bool = False) -> Snapshot:
             with self._busy.always_ahead(first), self._writing.ahead(first):
-                return running.snapshot(request.entities, rules.allows, call.alive, small)
+                until = time.monotonic() + READ_S
+
+                def alive() -> bool:
+                    if not first and self._writing.wanted and time.monotonic() > until:
+                        why = "a call of the primary waits for this read; ask for less at a time, or again"
+                        raise Stopped(Code.ABORTED, why)
+                    return call.alive()
+
+                return running.snapshot(request.entities, rules.allows, alive, small)
 
         try:
             with ExitStack() as held:

@@ -18,6 +18,7 @@ from tidegate.p4runtime.conftest import (
     TEXT,
     Bench,
     call,
+    channel,
     code,
     exact,
     member,
@@ -150,6 +151,31 @@ def test_a_read_looks_at_so_many_entries(everything: programs.Program) -> None:
         with pytest.raises(Refused, match="takes a look at more than 40 entries"):
             made.primary.read(*nothing)
         made.is_well()
+
+
+def test_a_long_read_makes_way_for_the_primary(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    device = bench.server._config.current().device
+    act, asked = device.act, threading.Event()
+
+    def slow(operation: Any) -> Any:
+        asked.set()
+        time.sleep(0.02)
+        return act(operation)
+
+    request = p4.ReadRequest(device_id=1)
+    request.entities.extend(multicast(0, (1, junk)) for junk in range(1000))
+    with channel(bench.server.address) as other:
+        monkeypatch.setattr(device, "act", slow)
+        reading = call(other, "Read")(iter([request.SerializeToString()]))
+        assert asked.wait(20)
+        began = time.monotonic()
+        bench.primary.write(("INSERT", multicast(7)))
+        assert time.monotonic() - began < 5
+        with pytest.raises(grpc.RpcError, match="a call of the primary waits for this read") as caught:
+            list(reading)
+        assert caught.value.code().name == "ABORTED"
+        request = p4.ReadRequest(device_id=1, entities=request.entities[:100])
+        assert list(call(other, "Read")(iter([request.SerializeToString()])))
 
 
 def test_a_write_sets_so_many_cells(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
