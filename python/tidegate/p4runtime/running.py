@@ -42,8 +42,6 @@ MOST_SNAPSHOT = 64 << 20
 """Bytes of cells, of what groups have, and of wide entries that a read holds until its messages are made."""
 SMALL, SMALL_BYTES = 4096, 1 << 20
 """Entities of a small answer, and bytes of what counts by bytes; one with more has to wait for a place."""
-MOST_CELLS = 1 << 22
-"""Cells that a write with CONTINUE_ON_ERROR sets at most, but for the first update."""
 LOOK = 64
 """Entities after which it is looked whether the client still waits."""
 
@@ -264,14 +262,14 @@ class Running:
                 errors[index] = error.bare()
                 continue
             own = update.ByteSize()
-            parts = [(None, 0)] if operation is None else list(self._arrays.parts(operation))
-            before, total = total, total + sum(count for _, count in parts)
-            if before and total > MOST_CELLS:
-                errors[index] = P4Error(
-                    Code.RESOURCE_EXHAUSTED, f"the updates of a write set {MOST_CELLS} cells at most"
-                )
-                total = before
+            own_cells = 0 if operation is None else self._arrays.cells(operation)
+            # All cells of an array can be set at once, however many it has.
+            if own_cells and total and total + own_cells > self._limits.cells:
+                why = f"the updates of a write set {self._limits.cells} cells at most; give fewer at a time"
+                errors[index] = P4Error(Code.RESOURCE_EXHAUSTED, why)
                 continue
+            total += own_cells
+            parts = [(None, 0)] if operation is None else self._arrays.parts(operation)
             for part, count in parts:
                 full = size + own > SLICE_BYTES or cells + count > CELLS or len(steps) == SLICE
                 if steps and full:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import grpc
@@ -17,6 +17,7 @@ from tidegate.p4runtime.compiling import Compiler
 from tidegate.p4runtime.conftest import (
     TEXT,
     Bench,
+    Served,
     call,
     channel,
     code,
@@ -24,13 +25,13 @@ from tidegate.p4runtime.conftest import (
     member,
     multicast,
     one_shot,
-    register,
     served,
     wait_for,
 )
 from tidegate.p4runtime.connection import Refused
 from tidegate.p4runtime.errors import P4Error
 from tidegate.p4runtime.messages import p4
+from tidegate.p4runtime.translate import arrays
 
 
 def test_what_groups_have_counts_for_a_read(bench: Bench) -> None:
@@ -178,34 +179,52 @@ def test_a_long_read_makes_way_for_the_primary(bench: Bench, monkeypatch: pytest
         assert list(call(other, "Read")(iter([request.SerializeToString()])))
 
 
-def test_a_write_sets_so_many_cells(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "MOST_CELLS", 100)
-    everywhere = register(bench, "cells", value=b"\x05")
-    one = register(bench, "cells", 1, b"\x07")
-    with pytest.raises(Refused) as caught:
-        bench.primary.write(("MODIFY", everywhere), ("MODIFY", everywhere), ("MODIFY", one))
-    said = [error.message for error in caught.value.errors]
-    assert [code(caught.value, at) for at in range(3)] == [
-        "OK",
-        "RESOURCE_EXHAUSTED",
-        "RESOURCE_EXHAUSTED",
-    ], said
-    assert "set 100 cells at most" in said[1]
+def whole(made: Served, name: str) -> Any:
+    """All cells of a register."""
+    return p4.Entity(register_entry={"register_id": made.ids(name), "data": {"bitstring": b"\x05"}})
 
 
-def test_a_write_that_is_cancelled_stops(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "MOST_CELLS", 1 << 40)
-    request = p4.WriteRequest(device_id=1, election_id={"low": 1})
-    update = p4.Update(type=p4.Update.MODIFY, entity=register(bench, "cells", value=b"\x05"))
-    request.updates.extend([update] * 4096)
-    with grpc.insecure_channel(bench.server.address) as open_:
-        writing = call(open_, "Write", "unary_unary").future(request.SerializeToString())
-        time.sleep(0.5)
-        assert writing.is_active()
-        writing.cancel()
-        began = time.monotonic()
-        bench.primary.write(("MODIFY", register(bench, "cells", 1, b"\x07")))
-        assert time.monotonic() - began < 5
+def test_a_write_sets_so_many_cells(everything: programs.Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[int] = []
+    slices = arrays.slices
+
+    def counted(*given: int) -> Iterator[tuple[int, int]]:
+        for first, some in slices(*given):
+            taken.append(some)
+            yield first, some
+
+    monkeypatch.setattr(arrays, "slices", counted)
+    with served(everything, cells=100) as made:
+        small, large = whole(made, "signed_cells"), whole(made, "cells")
+        # An array that is larger than the budget is set, and what has no cells is done beyond it, too.
+        with pytest.raises(Refused) as caught:
+            made.primary.write(("MODIFY", large), ("MODIFY", small), ("INSERT", made.entry(1)))
+        assert [code(caught.value, at) for at in range(3)] == ["OK", "RESOURCE_EXHAUSTED", "OK"]
+        assert "set 100 cells at most" in caught.value.errors[1].message
+        assert sum(taken) == 65_536
+        # What is refused takes no time.
+        taken.clear()
+        with pytest.raises(Refused) as caught:
+            made.primary.write(*[("MODIFY", small)] * 25, *[("MODIFY", large)] * 100)
+        codes = [code(caught.value, at) for at in range(125)]
+        assert codes == ["OK"] * 25 + ["RESOURCE_EXHAUSTED"] * 100
+        assert sum(taken) == 100
+
+
+def test_a_write_that_is_cancelled_stops(everything: programs.Program) -> None:
+    with served(everything, cells=(1 << 40) - 1) as made:
+        request = p4.WriteRequest(device_id=1, election_id={"low": 1})
+        update = p4.Update(type=p4.Update.MODIFY, entity=whole(made, "cells"))
+        request.updates.extend([update] * 4096)
+        with channel(made.server.address) as open_:
+            writing = call(open_, "Write", "unary_unary").future(request.SerializeToString())
+            time.sleep(0.5)
+            assert writing.is_active()
+            writing.cancel()
+            began = time.monotonic()
+            made.primary.write(("MODIFY", whole(made, "signed_cells")))
+            assert time.monotonic() - began < 5
+        made.is_well()
 
 
 def test_the_primary_of_the_default_role_compiles_next() -> None:
