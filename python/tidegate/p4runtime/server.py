@@ -361,7 +361,7 @@ class Server:
 
         with self._busy:
             demand()
-        self._config.set(request, demand, first=call.role == "")
+        self._config.set(request, demand, client=call.client, first=call.role == "")
         return p4.SetForwardingPipelineConfigResponse()
 
     def _get_config(self, request: Any, _call: Call) -> Any:

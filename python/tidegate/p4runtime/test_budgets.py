@@ -233,7 +233,7 @@ def test_the_primary_of_the_default_role_compiles_next() -> None:
     release = threading.Event()
 
     def compile_(name: str, *, first: bool, wait: bool = False) -> None:
-        with compiler.turn(first):
+        with compiler.turn(name, first):
             done.append(name)
             if wait:
                 release.wait(20)
@@ -245,13 +245,28 @@ def test_the_primary_of_the_default_role_compiles_next() -> None:
         threads.append(threading.Thread(target=compile_, args=(name,), kwargs={"first": first}))
         threads[-1].start()
         wait_for(lambda first=first: compiler._waiting[first] == 1)  # type: ignore[misc]
-    for first in (False, True):
-        with pytest.raises(P4Error, match="other programs are being compiled"), compiler.turn(first):
+    for name, first, said in (
+        ("three", False, "other programs are"),
+        ("primary", True, "other programs are"),
+        ("two", False, "another program of this client is"),
+    ):
+        with pytest.raises(P4Error, match=f"{said} being compiled"), compiler.turn(name, first):
             pass
     release.set()
     for thread in threads:
         thread.join()
     assert done == ["one", "primary", "two"]
+
+
+def test_a_client_has_one_program_compiled_at_a_time() -> None:
+    """The other place to wait is for somebody else."""
+    compiler = Compiler(Limits(compilations=1))
+    with compiler.turn("one"):
+        with pytest.raises(P4Error, match="another program of this client") as caught, compiler.turn("one"):
+            pass
+        assert caught.value.code.name == "RESOURCE_EXHAUSTED"
+    with compiler.turn("one"):
+        pass
 
 
 class Sockets(sharing.Shares):
