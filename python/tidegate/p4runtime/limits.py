@@ -1,6 +1,7 @@
 """What a P4Runtime server grants to its clients: sizes in bytes, times in seconds, and numbers of things.
 
-A client is a certificate's name where clients show one (`--grpc-ca`), and else the host that it connects from.
+A client is a certificate's name where clients show one (`--grpc-ca`), and else the address that it connects from. All addresses of
+the loopback count as one, and so do those of 64 bits of IPv6.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class Limits:
     connections: int = 128
     """Connections at a time."""
     connections_per_address: int = 32
-    """Of these, those that come from one address."""
+    """Of these, those that come from one address; those of the loopback, or of 64 bits of IPv6, count as one."""
     calls_per_connection: int = 100
     """Calls and streams at a time that gRPC takes on a connection."""
     idle_s: int = 60

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import grpc
@@ -13,6 +14,7 @@ import pytest
 from tidegate import p4 as programs
 from tidegate.control import operations as op
 from tidegate.p4runtime import Limits, running, sharing
+from tidegate.p4runtime.clients import client_of
 from tidegate.p4runtime.compiling import Compiler
 from tidegate.p4runtime.conftest import (
     TEXT,
@@ -291,8 +293,40 @@ def test_a_host_with_many_addresses_leaves_connections_for_others(many: str) -> 
     others: list[Any] = [("10.0.0.1", 1), ("10.0.0.2", 1), ("2001:db8:1::1", 1)]
     shares = Sockets([*others, *theirs], 128)
     shares.look(called={theirs[0]}, primary=set())
-    assert len(shares.ended) == 16
+    assert len(shares.ended) == 125 - 32
     assert not {*others, theirs[0]} & {*shares.ended}
+    shares = Sockets(theirs[:32], 128)
+    shares.look(called=set(), primary=set())
+    assert shares.ended == []
+
+
+def test_some_connections_are_kept_free() -> None:
+    """Those of several networks have their share each, and there are too many together."""
+    theirs = [(f"10.0.0.{1 + number % 4}", number) for number in range(125)]
+    shares = Sockets([("10.0.0.9", 1), *theirs], 128)
+    shares.look(called={theirs[0]}, primary=set())
+    assert len(shares.ended) == 126 - 112
+    assert not {("10.0.0.9", 1), theirs[0]} & {*shares.ended}
     shares = Sockets(theirs[:112], 128)
     shares.look(called=set(), primary=set())
     assert shares.ended == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("ipv4:127.0.0.1:5", "ipv4:127.0.0.2:6", True),
+        ("ipv4:127.0.0.1:5", "ipv6:%5B::1%5D:6", True),
+        ("ipv4:10.0.0.1:5", "ipv6:%5B::ffff:10.0.0.1%5D:6", True),
+        ("ipv6:%5B2001:db8::1%5D:5", "ipv6:%5B2001:db8::7:0:2%5D:6", True),
+        ("ipv6:%5B2001:db8::1%5D:5", "ipv6:%5B2001:db8:0:1::1%5D:6", False),
+        ("ipv4:10.0.0.1:5", "ipv4:10.0.0.2:5", False),
+        ("unix:/a", "unix:/b", False),
+    ],
+)
+def test_who_is_one_client(one: str, other: str, same: bool) -> None:
+    def client(peer: str) -> str:
+        context: Any = SimpleNamespace(peer=lambda: peer, peer_identities=lambda: None)
+        return client_of(context)
+
+    assert (client(one) == client(other)) is same
