@@ -96,6 +96,19 @@ def test_what_is_large_counts_for_a_read(
     assert caught.value.code == "RESOURCE_EXHAUSTED"
 
 
+def test_what_is_large_counts_behind_a_program_that_keeps_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "MOST_SNAPSHOT", 100_000)
+    noted(bench)
+    bench.primary.set_config("RECONCILE_AND_COMMIT", bench.primary.get_config())
+    asked = [bench.entry("exact_table", exact(b"\x01"), idle_timeout_ns=junk) for junk in range(110)]
+    (found,) = bench.primary.read(asked[0])
+    assert found.table_entry.metadata == NOTED
+    with pytest.raises(Refused, match="read fewer at a time"):
+        bench.primary.read(*asked)
+
+
 def test_values_of_members_count_for_a_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "MOST_SNAPSHOT", 100_000)
     text = TEXT.replace("action drop()", "action wide(bit<8000> value) { }\n    action drop()")
