@@ -35,7 +35,7 @@ NOT_WALKED = {
     ("*", "tidegate lab topology.json"): "a file of the reader's",
     ("*", "tidegate run *--backend live*"): "in real time between real hosts: test_live*.py",
     ("docs/cluster.md", "* --cluster slurm *"): "needs SLURM: test_cluster.py starts one",
-    ("docs/cluster.md", "* --cluster tcp://*"): "a scheduler of the reader's: test_cluster.py starts one",
+    ("docs/cluster.md", "* --cluster tls://*"): "a scheduler of the reader's: test_cluster.py starts one",
     (
         "docs/operate.md",
         "tidegate monitor -i eth1",

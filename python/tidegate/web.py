@@ -29,6 +29,8 @@ from tidegate._core import TidegateError
 
 SNAPSHOT_S = 1.0
 """Age of a snapshot that is still served."""
+MOST_PARTS, MOST_KINDS = 8, 3
+"""Parts of a snapshot that are made for requests with `name[]`, and content types of one that texts are made of."""
 MOST_CONNECTIONS = 64
 MOST_REQUEST = 8 << 10
 """Bytes of a request, with its header fields."""
@@ -56,12 +58,23 @@ class Snapshot:
         self._metrics: list[Metric] = []
         self._names: frozenset[str] = frozenset()
         self._texts: dict[tuple[str, bool], bytes] = {}
+        self._parts: dict[frozenset[str], Snapshot] = {}
 
     def only(self, names: Iterable[str]) -> Snapshot:
-        """The part of it that has these samples."""
-        part = Snapshot(self._registry)
-        part._taken, part._metrics, part._names = self._taken, self._metrics, frozenset(names)
-        return part
+        """The part of it that has these samples; where more different parts are asked for in a second than a few, all of it."""
+        wanted = frozenset(names)
+        if wanted not in self._parts:
+            if len(self._parts) >= MOST_PARTS:
+                return self
+            part = Snapshot(self._registry)
+            part._taken, part._metrics, part._names = self._taken, self._metrics, wanted
+            self._parts[wanted] = part
+        return self._parts[wanted]
+
+    def has_room(self, kind: str) -> bool:
+        """Whether there may be a text of this content type: there are few, but some have a version that a client chooses."""
+        kinds = {known for known, _ in self._texts}
+        return kind in kinds or len(kinds) < MOST_KINDS
 
     def renew(self) -> None:
         """Collect, unless that was done just now."""
@@ -69,6 +82,7 @@ class Snapshot:
             self._metrics = list(self._registry.collect())
             self._taken = time.monotonic()
             self._texts = {}
+            self._parts = {}
 
     def text(self, kind: str, encode: Callable[[Any], bytes], packed: bool) -> bytes:
         """All of it as text of a content type, by gzip if `packed`; made once."""
@@ -177,6 +191,8 @@ class _Page:
             names = parse_qs(query).get("name[]", [])
             encode, kind = choose_encoder(fields.get("accept", ""))
             snapshot = self._snapshot.only(names) if names else self._snapshot
+            if not snapshot.has_room(kind):
+                encode, kind = choose_encoder("")
             coding = fields.get("accept-encoding", "")
             packed = any(part.split(";")[0].strip().lower() == "gzip" for part in coding.split(","))
             body = snapshot.text(kind, encode, packed)

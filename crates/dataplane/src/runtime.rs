@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use p4lang::ir::{Package, Program};
-use wire::packet::Written;
+use wire::packet::{MOST_LARGE, Written};
 
 use crate::budget::Budget;
 use crate::clock::Clock;
@@ -340,7 +340,7 @@ impl Pipeline {
     /// Gives a packet's memory back, so that the next one needs no new one.
     #[inline]
     pub fn release(&mut self, packet: Box<Written>) {
-        if self.packets.len() < MAX_PACKETS {
+        if self.packets.len() < if packet.is_large() { MOST_LARGE } else { MAX_PACKETS } {
             self.packets.push(packet);
         }
     }

@@ -198,7 +198,7 @@ fn a_batch_keeps_no_more_than_there_is_room_for() {
     let (at, error) = pipeline.act_all(Time::ZERO, &same).unwrap_err();
     assert!(at < 16 && error.kind == Kind::Full, "{at} {error}");
     assert!(error.to_string().contains("several batches"), "{error}");
-    let (at, error) = pipeline.act_all(Time::ZERO, &vec![multicast(1, 1024); 64]).unwrap_err();
+    let (at, error) = pipeline.act_all(Time::ZERO, &vec![multicast(1, 1024); 16]).unwrap_err();
     assert!(at < 16 && error.kind == Kind::Full, "{at} {error}");
     assert_eq!(pipeline.added_bytes(), before);
     // One by one they need no more room than one.

@@ -21,6 +21,9 @@ const FIN: u8 = 0x01;
 const PUSH: u8 = 0x08;
 const CWR: u8 = 0x80;
 
+/// Segments of one packet; TCP's shortest of 64 KiB are 745.
+const MOST_PARTS: usize = 1024;
+
 /// A packet that is to be cut.
 #[derive(Debug, Clone, Copy)]
 pub struct Large<'a> {
@@ -59,6 +62,9 @@ impl Large<'_> {
             return None;
         }
         let parts = payload.len().div_ceil(size);
+        if parts > MOST_PARTS {
+            return None;
+        }
         let sequence = u32::from_be_bytes(frame[transport + 4..transport + 8].try_into().ok()?);
         for (number, part) in payload.chunks(size).enumerate() {
             let start = out.len();
@@ -148,6 +154,8 @@ mod tests {
             let large = Large { frame: &frame, kind, size: 1000, transport };
             large.cut(&mut out, |start, length| parts.push((start, length))).unwrap();
             assert_eq!(parts.len(), 4);
+            let many = Large { frame: &frame, kind, size: 2, transport };
+            assert!(many.cut(&mut Vec::new(), |_, _| panic!("of so many nothing is made")).is_none());
             let mut payload = Vec::new();
             for (number, (start, length)) in parts.into_iter().enumerate() {
                 let part = &out[start..start + length];

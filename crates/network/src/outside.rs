@@ -4,7 +4,7 @@
 
 use units::Time;
 
-use wire::packet::Written;
+use wire::packet::{MOST_LARGE, Written};
 
 use crate::error::{BuildError, refuse};
 use crate::forward::target;
@@ -64,7 +64,7 @@ impl Network {
     /// Gives a packet's memory back, for the next one.
     #[inline]
     pub fn recycle(&mut self, packet: Box<Written>) {
-        if self.written.len() < MAX_SPARE {
+        if self.written.len() < if packet.is_large() { MOST_LARGE } else { MAX_SPARE } {
             self.written.push(packet);
         }
     }

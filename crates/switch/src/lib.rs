@@ -25,4 +25,4 @@ mod switch;
 pub use control::{Generator, PacketIn, PortConfig, QueueConfig, QueueLimit, Scheduler, Shaping, Statistics};
 pub use port::{Popped, Port};
 pub use queue::{QueueStatistics, Queued};
-pub use switch::{Config, Departure, MAX_PACKET_INS, Passed, Replaced, Switch};
+pub use switch::{Config, Departure, LONGEST_OUT, MAX_PACKET_INS, Passed, Replaced, Switch};

@@ -19,6 +19,9 @@ use crate::queue::{QueueStatistics, Waiting};
 /// Packets that wait for the controller; more are dropped and counted.
 pub const MAX_PACKET_INS: usize = 4096;
 
+/// Bytes of a packet-out: those of the longest IP packet, and some for headers in front of it.
+pub const LONGEST_OUT: usize = (1 << 16) + (4 << 10);
+
 /// Work of a packet that egress drops, beside that of its program.
 const DROPPED: u64 = 128;
 
@@ -197,12 +200,19 @@ impl Switch {
     /// A packet from the controller, with the controller header if the program takes one off.
     ///
     /// # Errors
-    /// A switch without a port for the controller.
+    /// A switch without a port for the controller, or a packet that is longer than [`LONGEST_OUT`].
     pub fn packet_out(&mut self, now: Time, bytes: &[u8]) -> Result<()> {
         let Some(port) = self.cpu_port else {
             let error = Error::invalid("this switch has no port for the controller");
             return Err(error.of("switch").field("cpu_port").cure("give it a cpu_port"));
         };
+        if bytes.len() > LONGEST_OUT {
+            let error = Error::invalid(format!(
+                "a packet-out of {} bytes is longer than any packet: {LONGEST_OUT} at most with its header",
+                bytes.len()
+            ));
+            return Err(error.of("switch"));
+        }
         self.counts.packet_outs += 1;
         let packet = self.pipeline.packet(bytes, 0);
         self.ingress(now, port, packet, |_| false);
@@ -260,28 +270,36 @@ impl Switch {
     }
 
     fn enqueue(&mut self, now: Time, pending: &mut Vec<Box<Work>>) {
-        // What egress makes of packets for the controller is looked at in turn. A program may make clones of clones.
-        let (mut at, mut budget) = (0, MAX_PACKET_INS);
-        while at < pending.len() {
-            if Some(pending[at].port) == self.cpu_port {
-                let packet = pending.remove(at);
-                if budget == 0 {
-                    self.packet_ins_lost += 1;
-                    self.pipeline.discard(packet);
-                    continue;
-                }
-                budget -= 1;
-                let out = self.pipeline.depart(now.as_ps(), packet, QueueInfo::default(), pending);
-                if let Some(out) = out {
-                    self.packet_in(now, out);
-                }
-            } else {
-                at += 1;
-            }
+        if pending.iter().any(|packet| Some(packet.port) == self.cpu_port) {
+            self.hand_to_controller(now, pending);
         }
         for packet in pending.drain(..) {
             self.enqueue_one(packet);
         }
+    }
+
+    /// Takes the packets for the controller out of those.
+    #[cold]
+    fn hand_to_controller(&mut self, now: Time, pending: &mut Vec<Box<Work>>) {
+        // What egress makes of packets for the controller is looked at in turn. A program may make clones of clones.
+        let (mut left, mut others) = (VecDeque::from(std::mem::take(pending)), Vec::new());
+        let mut budget = MAX_PACKET_INS;
+        while let Some(packet) = left.pop_front() {
+            if Some(packet.port) != self.cpu_port {
+                others.push(packet);
+            } else if budget == 0 {
+                self.packet_ins_lost += 1;
+                self.pipeline.discard(packet);
+            } else {
+                budget -= 1;
+                let out = self.pipeline.depart(now.as_ps(), packet, QueueInfo::default(), pending);
+                left.extend(pending.drain(..));
+                if let Some(out) = out {
+                    self.packet_in(now, out);
+                }
+            }
+        }
+        *pending = others;
     }
 
     /// Counts a packet that has left as dropped, because too many are on the wire.

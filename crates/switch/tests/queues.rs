@@ -679,3 +679,11 @@ fn generators_make_a_limited_number_of_packets() {
     switch.set_generator(Time::ZERO, 1, make(Time::from_ns(100))).unwrap();
     switch.set_generator(Time::ZERO, 2, make(Time::from_ns(100))).unwrap_err();
 }
+
+#[test]
+fn a_packet_out_is_no_longer_than_packets_are() {
+    let mut one = switch_of_l_and_c();
+    let refused = one.packet_out(Time::ZERO, &vec![0; switch::LONGEST_OUT + 1]).unwrap_err();
+    assert!(refused.to_string().contains("is longer than any packet"), "{refused}");
+    assert_eq!(one.statistics().packet_outs, 0);
+}

@@ -90,6 +90,12 @@ enum MadeOf {
     Udp(Datagram),
 }
 
+/// Bytes of memory from which on a packet is large: not many such are kept for packets to come.
+const LARGE: usize = 16 << 10;
+
+/// Large packets that are kept, if there are no more of others.
+pub const MOST_LARGE: usize = 64;
+
 /// A packet as bytes, from Ethernet on.
 #[derive(Debug, Clone)]
 #[repr(C)]
@@ -382,6 +388,12 @@ impl Written {
         self.write_rest();
         let zeros = std::mem::take(&mut self.zeros);
         self.buf.resize(self.buf.len() + zeros as usize, 0);
+    }
+
+    /// Whether it has memory for more than a few usual packets.
+    #[inline]
+    pub fn is_large(&self) -> bool {
+        self.buf.capacity() > LARGE
     }
 
     /// All memory in front of the payload and what is written of it, and where in it the packet begins: for headers that

@@ -176,8 +176,8 @@ class Distributor:
         for _ in range(MOST_TURNS):
             with self.turn:
                 packets: list[Packet] = []
-                if not self._digests:
-                    self._digests.extend(self._switch.take_digests())
+                taken = [] if self._digests else self._switch.take_digests()
+                self._digests.extend(taken)
                 digests = [self._digests.popleft() for _ in range(min(MOST_DIGESTS, len(self._digests)))]
                 while len(packets) < MOST_PACKETS and (packet := self._switch.take_packet_in()) is not None:
                     packets.append(packet)
@@ -188,7 +188,8 @@ class Distributor:
                     except Exception:
                         # It is no reason to keep messages from the others, or to end a switch.
                         log.error("messages for a control plane were lost:\n%s", traceback.format_exc())
-                waiting = len(packets) == MOST_PACKETS or self._digests
+                # There may be more digests than are taken at a time.
+                waiting = len(packets) == MOST_PACKETS or self._digests or taken
             if not waiting:
                 return
 

@@ -24,6 +24,8 @@ MOST_OBJECTS = 256
 """Names in a role's configuration."""
 MOST_CONFIG = 64 << 10
 """Bytes of a role's configuration, which is kept and sent back as it is."""
+MOST_KNOWN = 16_384
+"""Names of objects of which it is remembered whether a role may have them."""
 RULES_TYPE = "google.protobuf.Struct"
 
 Election = tuple[int, int]
@@ -126,6 +128,9 @@ class Rules:
             return True
         # Names are those of programs' objects, and asked for over and over.
         if name not in self._known:
+            if len(self._known) >= MOST_KNOWN:
+                # Of programs that were replaced.
+                self._known.clear()
             self._known[name] = any(p.match(name) for p in self._patterns)
         return self._known[name]
 

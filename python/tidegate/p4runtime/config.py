@@ -17,6 +17,9 @@ from tidegate.p4runtime.running import Running
 from tidegate.p4runtime.schema import Schema, difference
 from tidegate.p4runtime.values import Translations
 
+LONGER = 32
+"""P4Info as text is shorter than so many times its bytes: one that is longer need not be parsed, which takes seconds if it is long."""
+
 
 class Configuration:
     """The program that runs, and the one that is saved to run next."""
@@ -102,9 +105,11 @@ class Configuration:
 
     def _verify(self, config: Any, text: str | None) -> None:
         """Refuse a config that cannot be run; nothing of it is done in this process but a comparison."""
-        info = self._committed_program().p4info if text is None else self._compiler.p4info(text)
         if not config.HasField("p4info"):
             raise invalid("a config needs P4Info")
+        info = self._committed_program().p4info if text is None else self._compiler.p4info(text)
+        if len(info) > LONGER * (config.p4info.ByteSize() + 64):
+            raise invalid("the P4Info is not that of the program, whose own is much longer")
         own = parse_p4info(info)
         found = difference(own, config.p4info)
         if found is not None:

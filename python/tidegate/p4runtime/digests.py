@@ -116,7 +116,7 @@ class Digests:
             timestamp=time.time_ns(),
         )
         if digest.config.ack_timeout_ns:
-            if len(digest.sent) > MOST_SENT:
+            while digest.lists and len(digest.sent) + len(digest.waiting) > MOST_SENT:
                 self._forget(digest, next(iter(digest.lists)))
             digest.sent.update(digest.waiting)
             digest.lists[self._next_list] = self._clock(), list(digest.waiting)

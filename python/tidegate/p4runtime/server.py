@@ -495,7 +495,8 @@ def _echo(packet: Any, to: Any) -> None:
     to.payload = packet.payload[:MOST_ECHOED]
     left = MOST_ECHOED
     for item in packet.metadata:
-        left -= item.ByteSize()
+        # An empty one has no bytes, and counts, too.
+        left -= 16 + item.ByteSize()
         if left < 0:
             break
         to.metadata.add(metadata_id=item.metadata_id, value=item.value)

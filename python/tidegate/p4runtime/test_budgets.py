@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,10 +11,12 @@ from typing import Any
 
 import grpc
 import pytest
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from tidegate import p4 as programs
+from tidegate import web
 from tidegate.control import operations as op
-from tidegate.p4runtime import Limits, running, sharing
+from tidegate.p4runtime import Limits, arbitration, config, digests, running, server, sharing
 from tidegate.p4runtime.clients import client_of
 from tidegate.p4runtime.compiling import Compiler
 from tidegate.p4runtime.conftest import (
@@ -32,16 +35,19 @@ from tidegate.p4runtime.conftest import (
 )
 from tidegate.p4runtime.connection import Refused
 from tidegate.p4runtime.errors import P4Error
-from tidegate.p4runtime.messages import p4
+from tidegate.p4runtime.messages import p4, parse_p4info
+from tidegate.p4runtime.schema import Schema
 from tidegate.p4runtime.translate import arrays
+from tidegate.p4runtime.translate.base import INSERT, MODIFY
 
 
-def test_what_groups_have_counts_for_a_read(bench: Bench) -> None:
+def test_what_groups_have_counts_for_a_read(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """A group of a thousand copies is one entity; requests that differ in what nobody reads are not the same one."""
+    monkeypatch.setattr(running, "MOST_SNAPSHOT", 1 << 20)
     bench.primary.write(("INSERT", multicast(7, *[(1, instance) for instance in range(1000)])))
-    asked = [multicast(7, (1, junk)) for junk in range(1100)]
-    assert len(bench.primary.read(*asked[:100])) == 100
-    with pytest.raises(Refused, match="or 64 MiB; read fewer at a time") as caught:
+    asked = [multicast(7, (1, junk)) for junk in range(20)]
+    assert len(bench.primary.read(*asked[:15])) == 15
+    with pytest.raises(Refused, match="or 1 MiB; read fewer at a time") as caught:
         bench.primary.read(*asked)
     assert caught.value.code == "RESOURCE_EXHAUSTED"
 
@@ -343,3 +349,73 @@ def test_who_is_one_client(one: str, other: str, same: bool) -> None:
         return client_of(context)
 
     assert (client(one) == client(other)) is same
+
+
+def test_a_p4info_that_cannot_be_that_of_the_program_is_not_looked_at(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def parsed(text: str) -> Any:
+        raise AssertionError(f"{len(text)} bytes are parsed")
+
+    monkeypatch.setattr(config, "parse_p4info", parsed)
+    small = p4.ForwardingPipelineConfig(p4_device_config=TEXT.encode())
+    small.p4info.pkg_info.arch = "v1model"
+    with pytest.raises(Refused, match="whose own is much longer"):
+        bench.primary.set_config("VERIFY", small)
+    small.ClearField("p4info")
+    monkeypatch.setattr(Compiler, "p4info", parsed)
+    with pytest.raises(Refused, match="needs P4Info"):
+        bench.primary.set_config("VERIFY", small)
+
+
+def test_metadata_of_a_refused_packet_is_cut() -> None:
+    packet = p4.PacketOut(metadata=[p4.PacketMetadata()] * 100_000)
+    echoed = p4.PacketOut()
+    server._echo(packet, echoed)
+    assert len(echoed.metadata) <= 64
+
+
+def test_digests_without_acknowledgment_are_so_many(
+    everything: programs.Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Small lists first, and then large ones."""
+    monkeypatch.setattr(digests, "MOST_SENT", 100)
+    found = digests.Digests(Schema(parse_p4info(everything.p4info)), clock=lambda: 0)
+    number = found._ids["seen_t"]
+
+    def config(most: int) -> Any:
+        sizes = {"max_list_size": most, "max_timeout_ns": 1 << 40, "ack_timeout_ns": 1 << 60}
+        return p4.DigestEntry(digest_id=number, config=sizes)
+
+    found.write(INSERT, config(1))
+    for source in range(101):
+        assert len(list(found.offer("seen_t", [("from", source), ("port", 1)]))) == 1
+    found.write(MODIFY, config(20))
+    for source in range(1000, 3000):
+        list(found.offer("seen_t", [("from", source), ("port", 1)]))
+    wanted = found._wanted[number]
+    assert len(wanted.sent) <= 120
+    assert len(wanted.sent) == sum(len(keys) for _, keys in wanted.lists.values())
+
+
+def test_names_that_a_role_may_have_are_forgotten() -> None:
+    rules = arbitration.Rules(objects=("a*",), _patterns=(re.compile("a.*"),))
+    for number in range(40_000):
+        assert rules.allows(f"a{number}")
+        assert not rules.allows(f"b{number}")
+    assert len(rules._known) <= arbitration.MOST_KNOWN
+
+
+def test_parts_and_content_types_of_metrics_are_few() -> None:
+    registry = CollectorRegistry()
+    for number in range(20):
+        Gauge(f"g{number}", "A number.", registry=registry)
+    snapshot = web.Snapshot(registry)
+    snapshot.renew()
+    parts = {id(snapshot.only([f"g{number}"])) for number in range(20)}
+    assert len(parts) <= web.MOST_PARTS + 1
+    for version in range(20):
+        kind = f"application/openmetrics-text; version=1.0.{version}"
+        if snapshot.has_room(kind):
+            snapshot.text(kind, generate_latest, packed=False)
+    assert len(snapshot._texts) == web.MOST_KINDS

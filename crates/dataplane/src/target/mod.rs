@@ -60,11 +60,20 @@ impl control::Target for Pipeline {
     }
 }
 
+/// Fields of digests that are taken at a time, about a millisecond of work; the rest is taken the next time.
+const DIGEST_FIELDS: usize = 4096;
+
 impl Pipeline {
     fn act_on_state(&mut self, now: Time, op: &StateOp) -> Answer {
         match op {
             StateOp::TakeDigests {} => {
-                let messages: Vec<_> = self.state.digests.drain(..).collect();
+                let mut fields = 0;
+                let count = self.state.digests.iter().take_while(|message| {
+                    fields += message.fields.len() + 1;
+                    fields <= DIGEST_FIELDS
+                });
+                let count = count.count().max(1).min(self.state.digests.len());
+                let messages: Vec<_> = self.state.digests.drain(..count).collect();
                 let digest = |message: crate::state::DigestMessage| {
                     let declared = &self.program()[message.digest];
                     let names = declared.fields.iter().map(|(name, _)| name.clone());

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use control::{
-    ArrayOp, At, Cells, Error, Kind, MOST_CELLS_IN_ALL, MOST_IN_ALL, Op, ProfileOp, Result, StateOp, TableOp,
-    Target, ValueSetOp,
+    ArrayOp, At, Cells, CopiesOp, Error, Kind, Leads, MOST_CELLS_IN_ALL, MOST_IN_ALL, Op, ProfileOp, Result,
+    StateOp, TableOp, Target, ValueSetOp,
 };
 use p4lang::ir::{EntryMatch, TableId};
 use units::Time;
@@ -19,6 +19,7 @@ use units::Time;
 use super::Answer;
 use super::array::span;
 use crate::pipeline::Pipeline;
+use crate::replication::PLACE;
 use crate::state::meter::MeterCell;
 use crate::state::profile::{Group, Member, Profile};
 use crate::state::table::TableState;
@@ -276,8 +277,28 @@ impl Pipeline {
             Op::ValueSet(ValueSetOp::Set { value_set, members }) => {
                 members.len() * program.value_sets[value_set.value_set(program)?].fields.len()
             }
+            // With what is replaced.
+            Op::Profile(ProfileOp::SetGroup { profile, group, shares, .. }) => {
+                shares.len() + self.shares_of(profile.profile(program)?, *group)
+            }
+            Op::Profile(ProfileOp::DeleteGroup { profile, group }) => {
+                self.shares_of(profile.profile(program)?, *group)
+            }
+            Op::Copies(CopiesOp::SetGroup { group, copies, .. }) => copies.len() + self.copies_of(*group),
+            Op::Copies(CopiesOp::DeleteGroup { group, .. }) => self.copies_of(*group),
+            Op::Copies(CopiesOp::SetMirror { to, .. }) => to.copies.len(),
+            Op::Table(TableOp::Add { to: Leads::Set(choices), .. }) => choices.len(),
+            Op::Table(TableOp::Set { to: Some(Leads::Set(choices)), .. }) => choices.len(),
             _ => 0,
         })
+    }
+
+    fn shares_of(&self, profile: usize, group: u32) -> usize {
+        self.state.profiles[profile].group(group).map_or(0, |group| group.shares().len())
+    }
+
+    fn copies_of(&self, group: u32) -> usize {
+        (self.replication.bytes_of_group(group) / PLACE) as usize
     }
 
     /// How a change of direct counters or meters is taken back: of one entry, or of all.

@@ -301,7 +301,12 @@ def opened(where: str, options: list[str], processes: int, say: Callable[[str], 
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 client = distributed.Client(at, timeout=connect_s, set_as_default=False)
-        except (OSError, ValueError, ImportError) as error:
+        except (OSError, ValueError, ImportError, TypeError) as error:
+            if isinstance(error, TypeError):
+                # Dask's word for a scheme of TLS without certificates.
+                raise TidegateError(
+                    f"{where} needs a certificate and a key: set distributed.comm.tls.ca-file, .client.cert and .client.key in Dask's configuration"
+                ) from None
             raise TidegateError(
                 f"no Dask scheduler answers at {where}: {error or type(error).__name__}; start one with `dask scheduler`, or correct the address"
             ) from None

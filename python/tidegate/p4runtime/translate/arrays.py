@@ -370,18 +370,27 @@ def _share(cells: int, words: int) -> int:
     return max(cells, cells * words * SLICE // SLICE_WORDS)
 
 
+MOST_PARTS = 1024
+"""What an update counts for that may take away a group or session: four of them are done while packets wait."""
+
+
 def _parts(operation: Op) -> int:
     """What an update sets that has many parts."""
     match operation:
         case op.ValueSetFill():
             # One takes as long as two cells.
             return 2 * sum(len(member) for member in operation.members)
-        case op.GroupSet():
+        # What is replaced or removed may have as many as there can be.
+        case op.GroupSet() if operation.put == "new":
             return len(operation.shares)
-        case op.MulticastSet():
+        case op.MulticastSet() if operation.put == "new":
             return len(operation.copies)
-        case op.MirrorSet():
+        case op.MirrorSet() if operation.put == "new":
             return len(operation.to[2])
+        case op.GroupSet() | op.MulticastSet() | op.MirrorSet():
+            return MOST_PARTS
+        case op.GroupDelete() | op.MulticastDelete() | op.MirrorDelete():
+            return MOST_PARTS
         case op.TableAdd() | op.TableSet() if isinstance(operation.to, list):
             return len(operation.to)
     return 0

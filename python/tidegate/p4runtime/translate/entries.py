@@ -30,7 +30,7 @@ from tidegate.p4runtime.translate.meters import config_message, meter_rates
 USUAL = 256
 """Bytes of an entry that count with the entity."""
 LARGE = 128
-"""Bytes of an update, beyond which it may give an entry much metadata, or a set of many actions."""
+"""Bytes of an update, beyond which it may give an entry much metadata."""
 LONGEST_NS = 200 * 24 * 3600 * 10**9
 """Of an idle timeout: its picoseconds have 64 bits."""
 DEFAULT_ONLY, TABLE_ONLY, ANYWHERE = 2, 1, -1
@@ -56,7 +56,7 @@ class Entries(Translation):
     """Entries of tables, as a server needs them."""
 
     large = False
-    """An entry may have much metadata, or a set of many actions: then each is looked at when it is read."""
+    """An entry may have much metadata: then each is looked at when it is read."""
 
     def _pages(self, table: Table, only: tuple[list[Any], int] | None = None) -> Iterator[list[Row]]:
         """Rows of a table, page by page: all, or the one with this match and priority."""
@@ -77,6 +77,7 @@ class Entries(Translation):
         size = len(rows) * max(0, keys + values - USUAL)
         if self.large:
             size += sum(len(row[9]) for row in rows)
+        if table.profile:
             size += (INSIDE + values) * sum(len(row[3]) for row in rows if isinstance(row[3], list))
         return size
 

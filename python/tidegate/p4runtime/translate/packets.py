@@ -50,7 +50,7 @@ class Packets:
     def packet_out(self, message: Any) -> bytes:
         """The packet that a controller's message means."""
         fields = self._header("packet_out")
-        given = {item.metadata_id: item.value for item in message.metadata}
+        given = {item.metadata_id: item.value for item in message.metadata[: len(fields)]}
         if len(given) != len(message.metadata) or len(given) != len(fields):
             wanted = ", ".join(f"{field.id} ({field.name})" for field, _ in fields) or "none"
             raise invalid(f"a packet-out has the metadata {wanted}, each once")
