@@ -55,7 +55,7 @@ class Limits:
     updates_at_once: int = 256
     """Updates of a `Write` that is done whole or not at all, for all of which packets wait; the engine takes 4096."""
     cells: int = 1 << 22
-    """Cells that a `Write` sets which goes on after an error; one update alone may set more, all of an array."""
+    """Cells that updates without an index set in a `Write` that goes on after an error; the first of them may set more."""
     requests: int = 65_536
     """Requests of a `Read`."""
     entities: int = 1 << 18

@@ -223,6 +223,9 @@ def test_a_write_sets_so_many_cells(everything: programs.Program, monkeypatch: p
         assert [code(caught.value, at) for at in range(3)] == ["OK", "RESOURCE_EXHAUSTED", "OK"]
         assert "set 100 cells at most" in caught.value.errors[1].message
         assert sum(taken) == 65_536
+        # Groups that are replaced or removed are not cells, whatever they count for a slice.
+        groups = [("INSERT", multicast(number)) for number in range(1, 11)]
+        made.primary.write(*groups, ("MODIFY", small), *[("DELETE", entity) for _, entity in groups])
         # What is refused takes no time.
         taken.clear()
         with pytest.raises(Refused) as caught:

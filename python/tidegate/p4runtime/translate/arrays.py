@@ -105,9 +105,9 @@ class Arrays(Translation):
             yield replace(operation, at=(first, some)), _share(some, words)
 
     def cells(self, operation: Op) -> int:
-        """The shares of an update's parts together."""
+        """The shares of an update of all cells together; 0 for others, of which a message has no more than it has bytes."""
         array, words = self._whole(operation)
-        return _parts(operation) if array is None else _share(array.size, words)
+        return 0 if array is None else _share(array.size, words)
 
     def _whole(self, operation: Op) -> tuple[Array | None, int]:
         """The array of which an update sets all cells, and words of each."""
