@@ -100,6 +100,11 @@ class Turn:
         with self.always_ahead(ahead), self:
             yield
 
+    @property
+    def wanted(self) -> bool:
+        """Whether somebody waits who comes before others."""
+        return bool(self._ahead)
+
     def _enter(self, waiting: deque[threading.Lock]) -> None:
         me = threading.get_ident()
         with self._state:

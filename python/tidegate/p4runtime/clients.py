@@ -11,13 +11,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from urllib.parse import unquote
 
 import grpc
 
 from tidegate.p4runtime.errors import Code, P4Error
 from tidegate.p4runtime.limits import Limits
 from tidegate.p4runtime.running import Nobody
+from tidegate.p4runtime.sharing import network_of, peer_of
 
 LOOK_S = 0.25
 """How often calls are looked at."""
@@ -26,12 +26,13 @@ MOST_WORK = 2
 
 
 def client_of(context: grpc.ServicerContext) -> str:
-    """Who calls: the name in its certificate, or the host that it calls from."""
+    """Who calls: the name in its certificate, or the address that it calls from, or the network that it may have all addresses of."""
     names = context.peer_identities()
     if names:
         return "certificate " + b", ".join(names).decode(errors="replace")
-    peer = unquote(context.peer())
-    return peer.rpartition(":")[0] if peer.startswith(("ipv4:", "ipv6:")) else peer
+    name: str = context.peer()
+    peer = peer_of(name)
+    return name if peer is None else f"address {network_of(peer[0])}"
 
 
 MOST_LARGE = 2

@@ -39,6 +39,7 @@ class Compiler:
         self._turns = threading.Condition()
         self._compiling = 0
         self._waiting = {True: 0, False: 0}
+        self._clients: set[str] = set()
         self._changed = threading.Lock()
         self._children: set[subprocess.Popen[bytes]] = set()
         self._closed = False
@@ -51,11 +52,29 @@ class Compiler:
                 child.kill()
 
     @contextmanager
-    def turn(self, first: bool = False) -> Iterator[None]:
+    def turn(self, client: str, first: bool = False) -> Iterator[None]:
         """The right to compile, here and in a process; waited for if others have it, and refused if many wait.
 
-        What is `first` has a place to wait of its own, and the next turn.
+        What is `first` has a place to wait of its own, and the next turn. Of others a client has one program at a time.
         """
+        if first:
+            with self._turn(first):
+                yield
+            return
+        with self._turns:
+            if client in self._clients:
+                why = "another program of this client is being compiled; try again later"
+                raise P4Error(Code.RESOURCE_EXHAUSTED, why)
+            self._clients.add(client)
+        try:
+            with self._turn(first):
+                yield
+        finally:
+            with self._turns:
+                self._clients.discard(client)
+
+    @contextmanager
+    def _turn(self, first: bool) -> Iterator[None]:
         most = self._limits.compilations
         with self._turns:
             others = self._waiting[first] + (0 if first else self._compiling)

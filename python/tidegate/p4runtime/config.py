@@ -64,8 +64,8 @@ class Configuration:
             )
         return found
 
-    def set(self, request: Any, demand: Callable[[], object], *, first: bool = False) -> None:
-        """Do what a request asks. `demand` raises if its sender may not do it any more; compiling takes its time.
+    def set(self, request: Any, demand: Callable[[], object], *, client: str, first: bool) -> None:
+        """Do what a client's request asks. `demand` raises if it may not do it any more; compiling takes its time.
 
         `first`: it is that of the primary of the default role, which comes before others.
         """
@@ -88,7 +88,7 @@ class Configuration:
             raise invalid("there is no such action")
         if not request.HasField("config"):
             raise invalid("this action needs a config")
-        with self._compiler.turn(first):
+        with self._compiler.turn(client, first):
             text = self._text(request.config.p4_device_config)
             self._verify(request.config, text)
             if request.action == actions.VERIFY:

@@ -1,6 +1,7 @@
 """What a P4Runtime server grants to its clients: sizes in bytes, times in seconds, and numbers of things.
 
-A client is a certificate's name where clients show one (`--grpc-ca`), and else the host that it connects from.
+A client is a certificate's name where clients show one (`--grpc-ca`), and else the address that it connects from. All addresses of
+the loopback count as one, and so do those of 64 bits of IPv6.
 """
 
 from __future__ import annotations
@@ -53,14 +54,18 @@ class Limits:
     """Updates of a `Write`."""
     updates_at_once: int = 256
     """Updates of a `Write` that is done whole or not at all, for all of which packets wait; the engine takes 4096."""
+    cells: int = 1 << 22
+    """Cells that updates without an index set in a `Write` that goes on after an error; the first of them may set more."""
     requests: int = 65_536
     """Requests of a `Read`."""
     entities: int = 1 << 18
     """Entities of the answer to a `Read`."""
+    looks: int = 1 << 20
+    """Entries that a `Read` goes through, also where it gives none of them; each time that it asks the switch is one more."""
     connections: int = 128
     """Connections at a time."""
     connections_per_address: int = 32
-    """Of these, those that come from one address."""
+    """Of these, those that come from one address; those of the loopback, or of 64 bits of IPv6, count as one."""
     calls_per_connection: int = 100
     """Calls and streams at a time that gRPC takes on a connection."""
     idle_s: int = 60

@@ -40,10 +40,8 @@ SLICE = 128
 SLICE_BYTES = 64 << 10
 MOST_SNAPSHOT = 64 << 20
 """Bytes of cells, of what groups have, and of wide entries that a read holds until its messages are made."""
-LOOKED = 4
-"""Entries that a read goes through at most, as a multiple of those that it may give."""
-MOST_CELLS = 1 << 22
-"""Cells that a write with CONTINUE_ON_ERROR sets at most, but for the first update."""
+SMALL, SMALL_BYTES = 4096, 1 << 20
+"""Entities of a small answer, and bytes of what counts by bytes; one with more has to wait for a place."""
 LOOK = 64
 """Entities after which it is looked whether the client still waits."""
 
@@ -63,7 +61,7 @@ class Step:
 
 
 class Large(Exception):
-    """There is more to read than was said."""
+    """There is more to read than a small answer has."""
 
 
 class Nobody(Exception):
@@ -79,6 +77,15 @@ class Snapshot:
     parts: list[tuple[Part, Allowed | None]] = field(default_factory=list)
     count: int = 0
     size: int = 0
+
+
+class Reading(threading.local):
+    """The read that a thread is at; without one, the thread asks as much as it likes."""
+
+    alive: Callable[[], bool] | None = None
+    """Whether its client still waits."""
+    looks = 0
+    """How many entries it has gone through, and how often it has asked."""
 
 
 class Running:
@@ -100,7 +107,7 @@ class Running:
         self._limits = limits
         self.replaced = False
         """Another program has taken its place: what is being read or written of it stops."""
-        self._reading = threading.local()
+        self._reading = Reading()
         self.config = config
         """`p4.ForwardingPipelineConfig`, as it was given."""
         self.schema = Schema(parse_p4info(program.p4info), translations=translations)
@@ -136,13 +143,19 @@ class Running:
         }
 
     def _act(self, operation: Op) -> Any:
-        """Do an operation, of a read whose client still waits."""
-        alive = getattr(self._reading, "alive", None)
-        if alive is not None and not alive():
+        """Do an operation, of a read whose client still waits and that has not looked at too much."""
+        reading = self._reading
+        if reading.alive is not None and not reading.alive():
             raise Nobody
         with self._busy:
             self._go_on()
-            return self.device.act(operation)
+            answer = self.device.act(operation)
+        if reading.alive is not None:
+            reading.looks += 1 + (len(answer[0]) if isinstance(operation, op.TableRead) else 0)
+            if reading.looks > self._limits.looks:
+                why = f"the answer takes a look at more than {self._limits.looks} entries"
+                raise Stopped(Code.RESOURCE_EXHAUSTED, f"{why}; ask for fewer, or for all at once")
+        return answer
 
     def _go_on(self) -> None:
         if self.replaced:
@@ -152,6 +165,7 @@ class Running:
         """Take over the state that controllers have set with the program before."""
         self.digests.keep(before.digests)
         self._replication.keep(before._replication)
+        self.tables.large = before.tables.large
 
     def name_of(self, which: str, entity: Any) -> str:
         """The object that an entity is of, for roles; empty: all of its kind."""
@@ -248,14 +262,14 @@ class Running:
                 errors[index] = error.bare()
                 continue
             own = update.ByteSize()
-            parts = [(None, 0)] if operation is None else list(self._arrays.parts(operation))
-            before, total = total, total + sum(count for _, count in parts)
-            if before and total > MOST_CELLS:
-                errors[index] = P4Error(
-                    Code.RESOURCE_EXHAUSTED, f"the updates of a write set {MOST_CELLS} cells at most"
-                )
-                total = before
+            own_cells = 0 if operation is None else self._arrays.cells(operation)
+            # All cells of an array can be set at once, however many it has.
+            if own_cells and total and total + own_cells > self._limits.cells:
+                why = f"the updates of a write set {self._limits.cells} cells at most; give fewer at a time"
+                errors[index] = P4Error(Code.RESOURCE_EXHAUSTED, why)
                 continue
+            total += own_cells
+            parts = [(None, 0)] if operation is None else self._arrays.parts(operation)
             for part, count in parts:
                 full = size + own > SLICE_BYTES or cells + count > CELLS or len(steps) == SLICE
                 if steps and full:
@@ -305,17 +319,17 @@ class Running:
         entities: Sequence[Any],
         allowed: Allowed,
         alive: Callable[[], bool] = lambda: True,
-        most: int | None = None,
+        small: bool = False,
     ) -> Snapshot:
         """What requests ask for, as it is now; to be taken while nobody writes. The device is given back now and then.
 
-        Raises `Large` if there are more entities than `most`, and `Nobody` when `alive` says that nobody waits.
+        Raises `Large` if it is to be `small` and is not, and `Nobody` when `alive` says that nobody waits; that may raise
+        `Stopped`, too.
         """
         found = Snapshot([None] * len(entities))
         # What is asked for several times is read once.
         known: dict[bytes, list[tuple[Part, bool]]] = {}
-        self._reading.alive = alive
-        begun = self.tables.looked
+        self._reading.alive, self._reading.looks = alive, 0
         try:
             for index, entity in enumerate(entities):
                 asked = entity.SerializeToString(deterministic=True)
@@ -323,15 +337,12 @@ class Running:
                 try:
                     before = known.get(asked)
                     for part, check in self._read(entity, allowed) if before is None else before:
+                        if not part.count:
+                            continue
                         parts.append((part, check))
                         found.count += part.count
                         found.size += part.size
-                        if self.tables.looked - begun > LOOKED * self._limits.entities:
-                            why = f"the answer takes a look at more than {LOOKED * self._limits.entities} entries"
-                            raise Stopped(
-                                Code.RESOURCE_EXHAUSTED, f"{why}; ask for fewer, or for all at once"
-                            )
-                        if most is not None and found.count > most:
+                        if small and (found.count > SMALL or found.size > SMALL_BYTES):
                             raise Large
                         if found.count > self._limits.entities or found.size > MOST_SNAPSHOT:
                             why = "the answer has more than {} entities, or {} MiB; read fewer at a time"

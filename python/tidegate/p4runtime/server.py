@@ -47,9 +47,9 @@ VERSION = "1.5.0"
 """Of P4Runtime's specification."""
 CLOCK = "tidegate-now"
 """Trailing metadata of `Capabilities`: the switch's time in picoseconds."""
-SMALL = 4096
-"""Entities of an answer; one with more has to wait for a place."""
 
+READ_S = 0.5
+"""For so long a call of a primary of the default role waits for another client's read, which then ends."""
 MOST_ECHOED = 1024
 """Bytes of payload, and of metadata, of a refused packet-out in the error that tells of it."""
 
@@ -319,18 +319,26 @@ class Server:
             rules = self._arbitration.rules(request.role)
             running = self._config.current()
 
-        def snapshot(most: int | None) -> Snapshot:
+        def snapshot(small: bool = False) -> Snapshot:
             with self._busy.always_ahead(first), self._writing.ahead(first):
-                return running.snapshot(request.entities, rules.allows, call.alive, most)
+                until = time.monotonic() + READ_S
+
+                def alive() -> bool:
+                    if not first and self._writing.wanted and time.monotonic() > until:
+                        why = "a call of the primary waits for this read; ask for less at a time, or again"
+                        raise Stopped(Code.ABORTED, why)
+                    return call.alive()
+
+                return running.snapshot(request.entities, rules.allows, alive, small)
 
         try:
             with ExitStack() as held:
                 try:
-                    found = snapshot(SMALL)
+                    found = snapshot(small=True)
                 except Large:
                     # It takes memory until the client has it all.
                     held.enter_context(self._clients.place(call))
-                    found = snapshot(None)
+                    found = snapshot()
                 answers = running.answers(found, call.alive)
                 while True:
                     self._clients.give_way(call)
@@ -353,7 +361,7 @@ class Server:
 
         with self._busy:
             demand()
-        self._config.set(request, demand, first=call.role == "")
+        self._config.set(request, demand, client=call.client, first=call.role == "")
         return p4.SetForwardingPipelineConfigResponse()
 
     def _get_config(self, request: Any, _call: Call) -> Any:

@@ -1,5 +1,5 @@
-"""How many of a server's connections one address may have, so that a host that opens all of them keeps nobody out: also one that has
-many addresses, of one network, as of IPv6 or of the loopback.
+"""How many of a server's connections one address may have, so that a host that opens all of them keeps nobody out. The addresses that a
+host may have all of count as one: those of a network of IPv6, and of the loopback.
 
 gRPC counts connections in all, not those of an address. So the server looks at its own sockets now and then, and ends those of an
 address that are beyond its share: first those on which nothing is called, and of these the one that is known for longest. A connection
@@ -70,7 +70,7 @@ class Shares:
         self._since = {peer: self._since.get(peer, now) for peer in open_}
         by_address: dict[str, list[Peer]] = defaultdict(list)
         for peer in open_:
-            by_address[peer[0]].append(peer)
+            by_address[network_of(peer[0])].append(peer)
         for peers in by_address.values():
             if (excess := len(peers) - self._most) > 0:
                 peers.sort(key=lambda peer: (peer in called, self._since[peer]))

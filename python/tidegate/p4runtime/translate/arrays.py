@@ -96,19 +96,30 @@ class Arrays(Translation):
 
         Fields of the members of a value set count as cells, and so do copies, members of a group and actions of a set.
         """
+        array, words = self._whole(operation)
+        if array is None:
+            yield operation, _parts(operation)
+            return
+        assert isinstance(operation, op.RegisterSet | op.CounterSet | op.MeterSet)
+        for first, some in slices(0, array.size, words):
+            yield replace(operation, at=(first, some)), _share(some, words)
+
+    def cells(self, operation: Op) -> int:
+        """The shares of an update of all cells together; 0 for others, of which a message has no more than it has bytes."""
+        array, words = self._whole(operation)
+        return 0 if array is None else _share(array.size, words)
+
+    def _whole(self, operation: Op) -> tuple[Array | None, int]:
+        """The array of which an update sets all cells, and words of each."""
         match operation:
             case op.RegisterSet(at=None):
                 array = named(self._schema.registers, operation.register, "register")
-                words = self._words(array)
+                return array, self._words(array)
             case op.CounterSet(at=None):
-                array, words = self._schema.counter(operation.counter), 2
+                return self._schema.counter(operation.counter), 2
             case op.MeterSet(at=None):
-                array, words = self._schema.meter(operation.meter), 1
-            case _:
-                yield operation, _parts(operation)
-                return
-        for first, some in slices(0, array.size, words):
-            yield replace(operation, at=(first, some)), max(some, some * words * SLICE // SLICE_WORDS)
+                return self._schema.meter(operation.meter), 1
+        return None, 0
 
     def _words(self, array: Array) -> int:
         """Words of 64 bits of a register's cell."""
@@ -352,6 +363,11 @@ class Arrays(Translation):
             return p4.Entity(meter_entry=entry)
 
         return Updates([(MODIFY, one(at)) for at in self._places("meter", array, operation.at)])
+
+
+def _share(cells: int, words: int) -> int:
+    """What cells of so many words count as."""
+    return max(cells, cells * words * SLICE // SLICE_WORDS)
 
 
 MOST_PARTS = 1024

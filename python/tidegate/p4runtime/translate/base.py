@@ -28,11 +28,11 @@ class Part:
     make: Callable[[], Iterable[Any]]
     """`p4.Entity` of each."""
     size: int = 0
-    """Bytes of it, if they are many: of cells, of what groups have, of wide entries."""
+    """Bytes of it, if they are many: of cells, of what groups and sets have, of values, metadata and wide entries."""
 
 
 INSIDE = 64
-"""Bytes, about, of a member of a group, a copy of a packet, a field of a member of a value set."""
+"""Bytes, about, of a member of a group, an action of a set, a copy of a packet, a field of a member of a value set."""
 
 
 MEMBERS, GROUPS = 1024, 16

@@ -5,7 +5,7 @@ Matches of every kind, priorities, actions, direct counters and meters, idle tim
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -29,6 +29,8 @@ from tidegate.p4runtime.translate.meters import config_message, meter_rates
 
 USUAL = 256
 """Bytes of an entry that count with the entity."""
+LARGE = 128
+"""Bytes of an update, beyond which it may give an entry much metadata."""
 LONGEST_NS = 200 * 24 * 3600 * 10**9
 """Of an idle timeout: its picoseconds have 64 bits."""
 DEFAULT_ONLY, TABLE_ONLY, ANYWHERE = 2, 1, -1
@@ -53,23 +55,31 @@ def colours() -> P4Error:
 class Entries(Translation):
     """Entries of tables, as a server needs them."""
 
-    looked = 0
-    """Entries that reads have gone through."""
+    large = False
+    """An entry may have much metadata: then each is looked at when it is read."""
 
     def _pages(self, table: Table, only: tuple[list[Any], int] | None = None) -> Iterator[list[Row]]:
         """Rows of a table, page by page: all, or the one with this match and priority."""
         start: int | None = 0
         while start is not None:
             page, start = self._act(op.TableRead(table.name, start, only))
-            self.looked += len(page)
             yield page
 
-    def _beyond(self, table: Table) -> int:
-        """Bytes of an entry's values that are beyond those of a usual one."""
+    def longest(self, table: Table) -> int:
+        """Bytes of the values of an action, at most."""
         actions = (self._schema.actions[action].params for action in table.actions)
-        bits = 2 * sum(field.codec.width for field in table.fields)
-        bits += max((sum(param.codec.width for param in params) for params in actions), default=0)
-        return max(0, bits // 8 - USUAL)
+        return max((sum(param.codec.width for param in params) for params in actions), default=0) // 8
+
+    def _size(self, table: Table, rows: Sequence[Row]) -> int:
+        """Bytes, about, of what rows have that is beyond usual ones."""
+        values = self.longest(table)
+        keys = 2 * sum(field.codec.width for field in table.fields) // 8
+        size = len(rows) * max(0, keys + values - USUAL)
+        if self.large:
+            size += sum(len(row[9]) for row in rows)
+        if table.profile:
+            size += (INSIDE + values) * sum(len(row[3]) for row in rows if isinstance(row[3], list))
+        return size
 
     # Keys.
 
@@ -170,6 +180,7 @@ class Entries(Translation):
 
     def write(self, kind: int, entry: Any) -> Op:
         """What an update of an entry means for the engine."""
+        self.large = self.large or entry.ByteSize() > LARGE
         if entry.is_const:
             raise invalid("only the program makes entries const; leave is_const out")
         if entry.is_default_action:
@@ -282,13 +293,10 @@ class Entries(Translation):
             raise colours()
         if entry.is_default_action:
             message = p4.Entity(table_entry=self._default_message(table))
-            yield Part(1, lambda: (message,))
+            yield Part(1, lambda: (message,), message.ByteSize())
             return
         for rows in self._rows(table, entry if filtered else None):
-            size = len(rows) * self._beyond(table)
-            if table.profile:
-                size += INSIDE * sum(len(row[3]) for row in rows if isinstance(row[3], list))
-            yield Part(len(rows), partial(self._messages, table, entry, rows), size)
+            yield Part(len(rows), partial(self._messages, table, entry, rows), self._size(table, rows))
 
     def _messages(self, table: Table, entry: Any, rows: list[Row]) -> Iterator[Any]:
         for row in rows:
@@ -385,7 +393,8 @@ class Entries(Translation):
             found = 0
             for rows in self._rows(table, asked if asked.table_id else None):
                 found += len(rows)
-                yield Part(len(rows), partial(self._direct_messages, what, table, rows))
+                make = partial(self._direct_messages, what, table, rows)
+                yield Part(len(rows), make, self._size(table, rows))
             if asked.match and not found:
                 raise P4Error(Code.NOT_FOUND, f"table {table.name} has no such entry")
 

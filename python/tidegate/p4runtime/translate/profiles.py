@@ -90,7 +90,8 @@ class Profiles(Translation):
             if not profile.tables:
                 continue
             for rows in self._rows(op.MembersRead, "member", profile.name, member.member_id, MEMBERS):
-                yield Part(len(rows), partial(self._member_messages, profile, rows))
+                size = len(rows) * self._tables.longest(self._table(profile))
+                yield Part(len(rows), partial(self._member_messages, profile, rows), size)
 
     def _rows(self, read: Any, what: str, profile: str, asked: int, size: int) -> Iterator[Sequence[Any]]:
         """Those of a profile, some at a time, or the one that is asked for."""

@@ -109,7 +109,8 @@ class Replication:
             for rows in self._rows(op.MulticastRead, "multicast group", number):
                 known = [self._metadata.get(row[0], b"") for row in rows]
                 plain = [("multicast", row[0]) in self._plain for row in rows]
-                size = INSIDE * sum(len(row[1]) for row in rows)
+                size = INSIDE * sum(max(1, len(ports)) for _, nodes in rows for _, _, ports in nodes)
+                size += sum(map(len, known))
                 yield Part(len(rows), partial(self._group_messages, rows, known, plain), size)
         if which != "multicast_group_entry":
             for rows in self._rows(op.MirrorRead, "clone session", entry.clone_session_entry.session_id):
