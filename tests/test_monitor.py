@@ -468,6 +468,23 @@ def test_more_connections_than_are_watched(tmp_path: Path) -> None:
     assert "--max-flows" in answer["warnings"][0]
 
 
+def test_more_round_trip_times_than_there_is_memory_for(tidegate: Run, tmp_path: Path) -> None:
+    packets = []
+    for port in range(100, 150):
+        packets.append(Ether() / IP(src=B, dst=A) / TCP(sport=80, dport=port, flags="A", ack=0))
+        for seq in range(2000):
+            packets.append(Ether() / IP(src=A, dst=B) / TCP(sport=port, dport=80, flags="A", seq=seq) / b"x")
+    capture = written(packets, tmp_path)
+    ran = tidegate("monitor", capture, "--rtt-memory", "1", "--json")
+    answer = json.loads(ran.out)
+    unsampled = answer["unsampled_segments"]
+    assert (unsampled > 20_000, answer["samples_without_detail"]) == (True, 0)
+    assert f"warning: {unsampled} segments give no round-trip time" in ran.err
+    assert "--rtt-memory" in ran.err
+    answer = watch([capture])
+    assert (answer["unsampled_segments"], answer["warnings"]) == (0, [])
+
+
 def test_sorting_and_choosing() -> None:
     rows = [
         {

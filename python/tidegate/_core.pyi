@@ -28,6 +28,7 @@ def monitor(
     files: Sequence[str],
     rule: str,
     most_flows: int,
+    rtt_bytes: int,
     samples: str | PathLike[str] | None,
     partial: bool,
     progress: Callable[[int], None] | None,
@@ -212,7 +213,7 @@ class InterfaceMonitor:
     """Watches interfaces as packets come."""
 
     def __init__(
-        self, interfaces: Sequence[str], rule: str, most_flows: int, samples: str | None
+        self, interfaces: Sequence[str], rule: str, most_flows: int, rtt_bytes: int, samples: str | None
     ) -> None: ...
     def run(self, milliseconds: int) -> None:
         """Watch for so long."""

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 MOST_FLOWS = 1_000_000
+RTT_MEMORY = 1024
+"""MiB."""
 SHOWN = 12
 """Flows of the figure."""
 LOOKED_AT = 5000
@@ -57,6 +59,7 @@ def watch(
     *,
     rtt_rule: str = "exact",
     max_flows: int = MOST_FLOWS,
+    rtt_memory: int = RTT_MEMORY,
     samples: str | Path | None = None,
     partial: bool = False,
     progress: Callable[[int], None] | None = None,
@@ -68,7 +71,9 @@ def watch(
     `partial`, an interrupt ends it with what was read until then. Raises TidegateError.
     """
     answer: dict[str, Any] = json.loads(
-        _core.monitor([str(file) for file in files], rtt_rule, max_flows, samples, partial, progress)
+        _core.monitor(
+            [str(file) for file in files], rtt_rule, max_flows, rtt_memory << 20, samples, partial, progress
+        )
     )
     return answer
 
@@ -85,10 +90,15 @@ class Interfaces:
         *,
         rtt_rule: str = "exact",
         max_flows: int = MOST_FLOWS,
+        rtt_memory: int = RTT_MEMORY,
         samples: str | Path | None = None,
     ) -> None:
         self._core = _core.InterfaceMonitor(
-            list(interfaces), rtt_rule, max_flows, None if samples is None else str(samples)
+            list(interfaces),
+            rtt_rule,
+            max_flows,
+            rtt_memory << 20,
+            None if samples is None else str(samples),
         )
 
     def __enter__(self) -> Interfaces:
@@ -142,7 +152,7 @@ def draw(flows: list[dict[str, Any]]) -> Figure:
     """Round-trip times of flows: least, p50, p95 and p99."""
     from matplotlib.figure import Figure
 
-    with_rtt = [flow for flow in flows if flow["rtt_samples"]][:SHOWN]
+    with_rtt = [flow for flow in flows if flow["rtt_ms_p50"] is not None][:SHOWN]
     figure = Figure(figsize=(8, 1.2 + 0.35 * max(len(with_rtt), 1)), layout="constrained")
     panel = figure.subplots()
     for row, flow in enumerate(with_rtt):
@@ -317,6 +327,15 @@ def monitor(
     max_flows: Annotated[
         int, typer.Option(metavar="N", min=1, help="Watch so many connections.")
     ] = MOST_FLOWS,
+    rtt_memory: Annotated[
+        int,
+        typer.Option(
+            metavar="MIB",
+            min=1,
+            max=1 << 20,
+            help="Memory for round-trip times, of all connections together.",
+        ),
+    ] = RTT_MEMORY,
     samples: Annotated[
         Path | None, typer.Option(metavar="FILE.csv", help="Write each round-trip time to a file.")
     ] = None,
@@ -351,9 +370,15 @@ def monitor(
     if len(set(interfaces)) < len(interfaces):
         raise typer.BadParameter("an interface is given twice; give each once")
     if captures:
-        answer = _of_captures(captures, rtt_rule.value, max_flows, samples)
+        answer = _of_captures(captures, rtt_rule.value, max_flows, rtt_memory, samples)
     else:
-        with Interfaces(interfaces, rtt_rule=rtt_rule.value, max_flows=max_flows, samples=samples) as watched:
+        with Interfaces(
+            interfaces,
+            rtt_rule=rtt_rule.value,
+            max_flows=max_flows,
+            rtt_memory=rtt_memory,
+            samples=samples,
+        ) as watched:
             answer = _of_interfaces(
                 watched,
                 duration,
@@ -401,7 +426,9 @@ def _summary(answer: dict[str, Any], flows: int, top: int) -> str:
     )
 
 
-def _of_captures(files: list[str], rtt_rule: str, max_flows: int, samples: Path | None) -> dict[str, Any]:
+def _of_captures(
+    files: list[str], rtt_rule: str, max_flows: int, rtt_memory: int, samples: Path | None
+) -> dict[str, Any]:
     show = sys.stderr.isatty()
 
     def progress(packets: int) -> None:
@@ -412,6 +439,7 @@ def _of_captures(files: list[str], rtt_rule: str, max_flows: int, samples: Path 
         files,
         rtt_rule=rtt_rule,
         max_flows=max_flows,
+        rtt_memory=rtt_memory,
         samples=samples,
         partial="-" in files,
         progress=progress if show else None,

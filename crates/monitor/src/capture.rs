@@ -25,6 +25,8 @@ pub struct Options {
     pub rule: Rule,
     /// Connections that are watched at most.
     pub most_flows: usize,
+    /// Bytes for segments that wait and for samples, of all connections together.
+    pub rtt_bytes: u64,
     /// A file that gets each sample, as CSV.
     pub samples: Option<PathBuf>,
 }
@@ -179,7 +181,7 @@ impl Watch {
     pub fn new(options: &Options, begin: u64) -> Result<Watch, Failure> {
         let samples = Samples::create(options.samples.as_deref())?;
         let seen = Watched {
-            table: Table::new(options.rule, options.most_flows),
+            table: Table::new(options.rule, options.most_flows, options.rtt_bytes),
             packets: 0,
             others: 0,
             cut: 0,
@@ -227,10 +229,9 @@ impl Watch {
         self.seen.last = self.seen.last.max(time);
     }
 
-    /// Where there is room for few more connections, forgets those without a packet for so many nanoseconds; gives how many.
+    /// Where there is room for few more connections, or there was too little for their round-trip times, forgets those without a packet for so many nanoseconds; gives how many.
     pub fn make_room(&mut self, idle: u64) -> usize {
-        let (there, most) = self.seen.table.room();
-        if there * 10 < most * 9 {
+        if !self.seen.table.is_crowded() {
             return 0;
         }
         self.seen.table.forget(self.seen.last.saturating_sub(idle))
@@ -263,6 +264,20 @@ impl Watched {
             self.warnings.push(format!(
                 "{} packets are of connections beyond the largest number that is watched; give a larger one with --max-flows",
                 self.table.untracked
+            ));
+        }
+        let room = &self.table.room;
+        if room.unsampled > 0 {
+            self.warnings.push(format!(
+                "{} segments give no round-trip time, as there was no memory to keep them; give more with --rtt-memory",
+                room.unsampled
+            ));
+        }
+        if room.without_detail > 0 {
+            self.warnings.push(format!(
+                "{} round-trip times are in `rtt_samples` and the least, but not in p50, p95 and p99, as there was no memory to keep \
+                 them; give more with --rtt-memory",
+                room.without_detail
             ));
         }
         if self.table.one_way() {

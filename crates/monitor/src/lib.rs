@@ -4,12 +4,14 @@
 //! ([`Rule`]): each is what a known tool or paper does, to the sample. [`watch`] does that with capture files.
 //!
 //! Memory is bounded: a state for each of at most so many flows, of which each keeps at most 10 000 segments that wait for their
-//! acknowledgment in either direction, and 4096 samples before they are counted by value.
+//! acknowledgment in either direction, and 4096 samples before they are counted by value. Segments and samples of all flows together have
+//! a number of bytes ([`Options::rtt_bytes`]), beyond which further ones are counted alone.
 
 mod capture;
 mod input;
 mod packet;
 mod report;
+mod room;
 mod rtt;
 mod spin;
 mod summary;

@@ -36,6 +36,8 @@ pub fn answer(watched: &Watched, options: &Options, most: usize, text: Option<&s
         "other_packets": watched.others,
         "cut_packets": watched.cut,
         "untracked_packets": watched.table.untracked,
+        "unsampled_segments": watched.table.room.unsampled,
+        "samples_without_detail": watched.table.room.without_detail,
         "start_s": watched.first as f64 / 1e9,
         "duration_s": seconds,
         "flow_count": count,

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::packet::{Endpoint, Seen, Tcp, What, flag};
+use crate::room::Room;
 use crate::rtt::{Rule, Tracker, after};
 use crate::spin::Spin;
 use crate::summary::Summary;
@@ -81,12 +82,29 @@ enum State {
     Udp(Spin),
 }
 
+impl State {
+    fn bytes(&self) -> usize {
+        match self {
+            State::Tcp(tracker) => tracker.bytes(),
+            State::Udp(_) => 0,
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Connection {
     /// The lesser endpoint is first: packets from it are of direction 0.
     ends: [Endpoint; 2],
     state: State,
     flows: [Flow; 2],
+}
+
+impl Connection {
+    /// Bytes of a [`Room`] that it has.
+    fn bytes(&self) -> u64 {
+        let summaries = self.flows.iter().map(|flow| flow.rtt.bytes()).sum::<usize>();
+        (self.state.bytes() + summaries) as u64
+    }
 }
 
 /// Few numbers, not arrays of endpoints: each packet's is hashed and compared, and these stay in registers.
@@ -118,7 +136,7 @@ const AT_HAND: usize = 1024;
 /// An odd number whose bits look random, of the golden ratio.
 const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The flows that are watched, at most so many.
+/// The flows that are watched, at most so many, with so many bytes for segments that wait and for samples.
 #[derive(Debug)]
 pub struct Table {
     rule: Rule,
@@ -129,17 +147,18 @@ pub struct Table {
     at_hand: Box<[Option<(Key, u32)>]>,
     /// Packets of connections for which there was no room.
     pub untracked: u64,
+    pub(crate) room: Room,
 }
 
 impl Table {
-    pub fn new(rule: Rule, most: usize) -> Table {
+    pub fn new(rule: Rule, most: usize, bytes: u64) -> Table {
         let (index, at_hand) = (HashMap::default(), vec![None; AT_HAND].into());
-        Table { rule, most, index, connections: Vec::new(), at_hand, untracked: 0 }
+        Table { rule, most, index, connections: Vec::new(), at_hand, untracked: 0, room: Room::new(bytes) }
     }
 
-    /// How full it is: connections, and the most that there may be.
-    pub fn room(&self) -> (usize, usize) {
-        (self.connections.len(), self.most)
+    /// Whether it is nearly full of connections, or had too few bytes since this was asked last.
+    pub fn is_crowded(&mut self) -> bool {
+        self.room.was_short() || self.connections.len() * 10 >= self.most * 9
     }
 
     /// Forgets the connections without a packet since a time (nanoseconds); gives how many.
@@ -153,6 +172,7 @@ impl Table {
                 let key = Key::new(&one.ends, matches!(one.state, State::Tcp(_)));
                 self.index.insert(key, at as u32);
             }
+            self.room.recount(self.connections.iter().map(Connection::bytes).sum());
         }
         before - self.connections.len()
     }
@@ -200,14 +220,14 @@ impl Table {
             (What::Tcp(tcp), State::Tcp(tracker)) => {
                 flow.count(packet.time, packet.ip_len, tcp.payload);
                 flow.tcp(tcp);
-                let rtt = tracker.packet(direction, packet.time, tcp)?;
-                flows[1 - direction].rtt.add(rtt);
+                let rtt = tracker.packet(direction, packet.time, tcp, &mut self.room)?;
+                flows[1 - direction].rtt.add(rtt, &mut self.room);
                 Some(Sample { time: packet.time, from: packet.to, to: packet.from, ack: tcp.ack, rtt })
             }
             (What::Udp { payload, first, captured }, State::Udp(spin)) => {
                 flow.count(packet.time, packet.ip_len, *payload);
                 let rtt = spin.packet(direction, packet.time, &first[..usize::from(*captured)])?;
-                flow.rtt.add(rtt);
+                flow.rtt.add(rtt, &mut self.room);
                 Some(Sample { time: packet.time, from: packet.from, to: packet.to, ack: 0, rtt })
             }
             _ => None,
@@ -232,5 +252,55 @@ impl Table {
                 .filter(|(_, flow)| flow.packets > 0)
                 .map(move |(ends, flow)| (tcp, ends, flow))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::packet::read;
+
+    /// TCP with timestamps over IPv4, of few connections; sequence numbers lie near each other.
+    fn tcp() -> impl Strategy<Value = Vec<u8>> {
+        (0u8..6, 0u32..40, 0u32..40, 0u8..32, 0u16..3, any::<bool>()).prop_map(
+            |(port, seq, ack, flags, payload, turned)| {
+                let mut packet = vec![0x45, 0];
+                packet.extend((52 + payload).to_be_bytes());
+                packet.extend([0, 0, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 1]);
+                let ports = if turned { [port, 99] } else { [99, port] };
+                ports.iter().for_each(|port| packet.extend([0, *port]));
+                packet.extend(seq.to_be_bytes());
+                packet.extend(ack.to_be_bytes());
+                packet.extend([0x80, flags & 0x14 | 0x10 | flags & 3, 1, 0, 0, 0, 0, 0, 1, 1, 8, 10]);
+                packet.extend(seq.to_be_bytes());
+                packet.extend(ack.to_be_bytes());
+                packet
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_taken_is_what_is_there(
+            packets in prop::collection::vec((tcp(), 0u64..1000), 0..300),
+            most in 0u64..3000,
+        ) {
+            for rule in [Rule::Exact, Rule::Tshark, Rule::Tcptrace, Rule::Timestamps] {
+                let mut table = Table::new(rule, 10, most);
+                let mut now = 0;
+                for (at, (bytes, step)) in packets.iter().enumerate() {
+                    now += step;
+                    table.packet(&read(101, bytes, 1500, now).expect("a whole packet"));
+                    if at % 100 == 99 {
+                        table.forget(now - step);
+                    }
+                    let there = table.connections.iter().map(Connection::bytes).sum::<u64>();
+                    prop_assert_eq!(table.room.taken(), there);
+                    prop_assert!(there <= most);
+                }
+            }
+        }
     }
 }

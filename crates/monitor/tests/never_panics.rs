@@ -41,7 +41,7 @@ proptest! {
     #[test]
     fn any_order_of_packets(packets in prop::collection::vec((tcp(), 0u64..1000), 0..300)) {
         for rule in RULES {
-            let mut table = Table::new(rule, 10);
+            let mut table = Table::new(rule, 10, 1 << 30);
             let (mut now, mut samples) = (0, 0);
             for (bytes, step) in &packets {
                 now += step;

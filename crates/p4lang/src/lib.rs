@@ -62,7 +62,8 @@ fn parse_within(
     let preprocessor =
         preprocess::Preprocessor::new(&mut sources, &mut diagnostics, options, budget, &builtin);
     let tokens = preprocessor.run(main, path);
-    let (program, found) = parse::parse(tokens, budget);
+    let (program, mut found) = parse::parse(tokens, budget);
+    keep_errors(&mut found);
     diagnostics.extend(found);
     let failed = diagnostics.iter().any(|d| d.severity == Severity::Error);
     (sources, (!failed).then_some(program), diagnostics)
@@ -140,10 +141,12 @@ fn compile_here(name: &str, text: &str, path: Option<&Path>, options: &Options) 
     let (sources, program, mut diagnostics) = parse_within(name, text, path, options, &budget);
     let mut lowered = None;
     if let Some(program) = program {
-        let (hir, found) = check::check(&program, &budget);
+        let (hir, mut found) = check::check(&program, &budget);
+        keep_errors(&mut found);
         diagnostics.extend(found);
         if let Some(hir) = hir {
-            let (program, found) = lower::lower(&hir, &sources, &budget);
+            let (program, mut found) = lower::lower(&hir, &sources, &budget);
+            keep_errors(&mut found);
             diagnostics.extend(found);
             lowered = program;
         }
@@ -152,7 +155,16 @@ fn compile_here(name: &str, text: &str, path: Option<&Path>, options: &Options) 
     Compiled { sources, program: lowered, diagnostics, used: budget.all_used() }
 }
 
-/// Warnings beyond the first [`MAX_WARNINGS`] are left out; each phase limits its errors itself.
+/// Of one phase's errors, those beyond the first [`limits::MAX_ERRORS`] are left out.
+fn keep_errors(found: &mut Vec<Diagnostic>) {
+    let mut errors = 0;
+    found.retain(|d| {
+        errors += usize::from(d.severity == Severity::Error);
+        d.severity != Severity::Error || errors <= limits::MAX_ERRORS
+    });
+}
+
+/// Warnings beyond the first [`MAX_WARNINGS`] are left out.
 fn keep_some(diagnostics: &mut Vec<Diagnostic>) {
     let mut warnings = 0;
     diagnostics.retain(|d| {

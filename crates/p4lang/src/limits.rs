@@ -8,6 +8,9 @@ use std::cell::Cell;
 use crate::diag::Diagnostic;
 use crate::source::Span;
 
+/// Errors of one phase after which it stops; the rest is left out.
+pub(crate) const MAX_ERRORS: usize = 100;
+
 /// What is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resource {

@@ -2,6 +2,7 @@
 //!
 //! `TIDEGATE_MUTANTS` sets how many mutants of each program are tried.
 
+use p4lang::diag::Severity;
 use p4lang::lex::{TokenKind, lex};
 use p4lang::source::SourceMap;
 use p4lang::{Options, compile_str};
@@ -130,5 +131,24 @@ fn explosions() {
         ),
     ] {
         compile_str("large.p4", &text, None, &Options::default());
+    }
+}
+
+/// Of each phase's errors the first 100 are said.
+#[test]
+fn many_errors() {
+    let control = |statement: &str| format!("control c() {{ apply {{ {} }} }}", statement.repeat(150));
+    for (code, text) in [
+        ("syntax", "const;\n".repeat(150)),
+        ("syntax", control("1 = ;\n")),
+        ("unknown-name", (0..150).map(|i| format!("const bit<8> a{i} = b;\n")).collect()),
+        ("unknown-name", control("a = 1;\n")),
+        ("annotation", (0..150).map(|i| format!("@name(1) const bit<8> a{i} = 1;\n")).collect()),
+        ("user-error", "#error no\n".repeat(150)),
+    ] {
+        let compiled = compile_str("many.p4", &text, None, &Options::default());
+        let errors = compiled.diagnostics.iter().filter(|d| d.severity == Severity::Error);
+        let of_code = errors.clone().filter(|d| d.code == code).count();
+        assert_eq!((errors.count(), of_code), (100, 100), "{code}: {:?}", compiled.diagnostics.first());
     }
 }

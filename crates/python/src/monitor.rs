@@ -12,12 +12,13 @@ use crate::TidegateError;
 /// Watches captures; gives the answer as JSON text. `progress` gets the number of packets now and then. With `partial`, an interrupt
 /// ends it with what was read until then.
 #[pyfunction]
-#[pyo3(signature = (files, rule, most_flows, samples, partial, progress))]
+#[pyo3(signature = (files, rule, most_flows, rtt_bytes, samples, partial, progress))]
 pub fn monitor(
     py: Python<'_>,
     files: Vec<PathBuf>,
     rule: &str,
     most_flows: usize,
+    rtt_bytes: u64,
     samples: Option<PathBuf>,
     partial: bool,
     progress: Option<Py<PyAny>>,
@@ -26,7 +27,7 @@ pub fn monitor(
         let known = Rule::NAMES.join(", ");
         return Err(TidegateError::new_err(format!("there is no RTT rule `{rule}`; known: {known}")));
     };
-    let options = Options { files, rule, most_flows, samples };
+    let options = Options { files, rule, most_flows, rtt_bytes, samples };
     let mut signal: Option<PyErr> = None;
     let mut interrupt = |packets: u64| {
         Python::attach(|py| {
@@ -83,6 +84,7 @@ impl InterfaceMonitor {
         interfaces: Vec<String>,
         rule: &str,
         most_flows: usize,
+        rtt_bytes: u64,
         samples: Option<PathBuf>,
     ) -> PyResult<InterfaceMonitor> {
         let Some(rule) = Rule::named(rule) else {
@@ -91,7 +93,7 @@ impl InterfaceMonitor {
         let open = |name: &String| Sniffer::open(name, SNAP).map_err(refused);
         let sniffers = Some(InOrder::new(interfaces.iter().map(open).collect::<PyResult<_>>()?));
         let files = interfaces.into_iter().map(PathBuf::from).collect();
-        let options = Options { files, rule, most_flows, samples };
+        let options = Options { files, rule, most_flows, rtt_bytes, samples };
         let watch = Some(Watch::new(&options, wall()).map_err(refused)?);
         Ok(InterfaceMonitor { sniffers, watch, options, forgotten: 0 })
     }
@@ -163,7 +165,7 @@ impl InterfaceMonitor {
         }
         if self.forgotten > 0 {
             seen.warnings.push(format!(
-                "{} connections without a packet for a minute made room for others; give a larger number with --max-flows",
+                "{} connections without a packet for a minute made room for others; give a larger number with --max-flows or --rtt-memory",
                 self.forgotten
             ));
         }

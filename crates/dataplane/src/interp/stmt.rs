@@ -129,7 +129,7 @@ impl Run<'_, '_> {
         let (action, args) = self.resolve(id, &target, selector);
         if let Some(handle) = entry {
             let (now, bytes) = (self.ctx.now, self.ctx.wire_len);
-            let state = &mut self.ctx.state.tables[id.index()];
+            let state = self.ctx.state.tables.for_packet(id.index());
             state.count_hit(handle, now, bytes);
             if let Some(meter) = &table.direct_meter {
                 let amount = if meter.unit == p4lang::ir::MeterUnit::Bytes { bytes } else { 1 };

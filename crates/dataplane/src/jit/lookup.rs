@@ -14,11 +14,11 @@ use p4lang::ir::{MatchKind, TableId};
 use super::function::{Gen, Limbs, Region};
 use super::native::vec_pointer;
 use super::services;
-use crate::state::State;
 use crate::state::exact::{Packing, ROW, TAKEN, direct, multiplier};
 use crate::state::lpm::{DENSE, HEAD, NONE, Places};
 use crate::state::rows::Shape;
 use crate::state::table::{Searched, TableState, prioritised};
+use crate::state::{Counted, State};
 
 /// Words of an exact key that is compared in place.
 const MOST_WORDS: usize = 8;
@@ -37,7 +37,7 @@ impl Gen<'_, '_> {
     pub fn row(&mut self, id: TableId, key: &[Value]) -> Value {
         let declared = &self.program[id];
         let ctx = self.ctx;
-        let tables = self.elements(offset_of!(State, tables) + vec_pointer::<TableState>());
+        let tables = self.elements(offset_of!(State, tables) + Counted::<TableState>::pointer());
         let at = self.add_const(tables, (id.index() * size_of::<TableState>()) as i64);
         let searched = Searched::new(vec_pointer::<u64>());
         let rows = self.load_fixed(I64, Region::State, at, searched.rows as i32);

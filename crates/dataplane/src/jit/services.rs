@@ -30,7 +30,7 @@ pub unsafe extern "C" fn record(native: *mut Native, table: u64, row: *const u64
     // SAFETY: see the module's comment; the row is one of the table's.
     unsafe {
         let (now, wire_len) = ((*native).picoseconds, (*native).wire_len);
-        let state = &mut (&mut *(*native).state).tables[table as usize];
+        let state = (&mut *(*native).state).tables.for_packet(table as usize);
         let Some(entry) = state.handle_of(row) else { return 0 };
         state.count_hit(entry, now, wire_len);
         let Some(unit) = (&*(*native).compiled).tables[table as usize].meter else { return 0 };

@@ -10,6 +10,7 @@ mod order;
 mod pieces;
 pub mod profile;
 mod room;
+pub use room::Counted;
 pub(crate) use room::SLOT;
 pub(crate) mod rows;
 pub mod table;
@@ -97,8 +98,8 @@ pub struct DigestMessage {
 
 #[derive(Debug, Clone)]
 pub struct State {
-    pub tables: Vec<TableState>,
-    pub profiles: Vec<Profile>,
+    pub tables: Counted<TableState>,
+    pub profiles: Counted<Profile>,
     pub counters: Vec<Vec<CounterCell>>,
     pub meters: Vec<Vec<MeterCell>>,
     pub registers: Vec<Register>,
@@ -141,8 +142,10 @@ impl State {
     pub fn new(program: &Program) -> State {
         State {
             shape: shape(program),
-            tables: (0..program.tables.len()).map(|i| TableState::new(program, TableId(i as u32))).collect(),
-            profiles: program.profiles.iter().map(|p| Profile::new(p.size)).collect(),
+            tables: Counted::new(
+                (0..program.tables.len()).map(|i| TableState::new(program, TableId(i as u32))).collect(),
+            ),
+            profiles: Counted::new(program.profiles.iter().map(|p| Profile::new(p.size)).collect()),
             counters: program.counters.iter().map(|c| zeroed(c.size as usize)).collect(),
             meters: program.meters.iter().map(|m| zeroed(m.size as usize)).collect(),
             registers: program.registers.iter().map(Register::new).collect(),
@@ -162,7 +165,7 @@ impl State {
 
     /// Has the age of all entries, and their idle timeouts, begin at `now`, in picoseconds.
     pub fn begin(&mut self, now: u64) {
-        self.tables.iter_mut().for_each(|table| table.begin(now));
+        self.tables.each(|table| table.begin(now));
     }
 
     pub fn push_digest(&mut self, message: DigestMessage) {

@@ -7,7 +7,7 @@
 //! and of all state, a copy is made, once in a batch.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{IndexMut, Range};
 
 use control::{
     ArrayOp, At, Cells, CopiesOp, Error, Kind, Leads, MOST_CELLS_IN_ALL, MOST_IN_ALL, Op, ProfileOp, Result,
@@ -65,7 +65,7 @@ fn put_cells_back<C: Clone>(all: &mut [C], start: usize, cells: &[C]) {
 /// Parts of a profile by its index and theirs, as they were before any of the batch's operations; `None`: there was none.
 type SavedParts<P> = BTreeMap<(usize, u32), Option<P>>;
 
-fn put_back<T>(saved: BTreeMap<usize, T>, objects: &mut [T]) {
+fn put_back<T>(saved: BTreeMap<usize, T>, objects: &mut impl IndexMut<usize, Output = T>) {
     for (index, object) in saved {
         objects[index] = object;
     }

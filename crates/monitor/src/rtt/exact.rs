@@ -5,10 +5,9 @@
 //! a hole at the receiver, whose filling would be taken for a long round trip: what was sent up to then gives no sample. An
 //! acknowledgment beyond `right` is of what was never seen.
 
-use std::collections::VecDeque;
-
 use super::{WAITING, after};
 use crate::packet::{Tcp, flag};
+use crate::room::{Queue, Room};
 
 #[derive(Debug, Default)]
 pub struct Sent {
@@ -17,26 +16,26 @@ pub struct Sent {
     left: u32,
     right: u32,
     /// Behind each packet, and when it was sent; in order.
-    waiting: VecDeque<(u32, u64)>,
+    waiting: Queue<(u32, u64)>,
     /// The other side's last window.
     window: Option<u16>,
 }
 
 impl super::Sent for Sent {
     #[inline]
-    fn sent(&mut self, time: u64, packet: &Tcp) {
+    fn sent(&mut self, time: u64, packet: &Tcp, room: &mut Room) {
         if packet.length() == 0 || packet.has(flag::RST) {
             return;
         }
         let ahead = after(packet.seq, self.right);
         if !self.known || ahead > 0 || (packet.has(flag::SYN) && packet.end() != self.right) {
             // The first, behind a hole, or another connection.
-            self.waiting.clear();
+            self.waiting.clear(room);
             self.known = true;
             self.left = packet.seq;
             self.right = packet.end();
         } else if ahead < 0 {
-            self.waiting.clear();
+            self.waiting.clear(room);
             if after(packet.end(), self.right) > 0 {
                 self.right = packet.end();
             }
@@ -45,13 +44,11 @@ impl super::Sent for Sent {
         } else {
             self.right = packet.end();
         }
-        if self.waiting.len() < WAITING {
-            self.waiting.push_back((packet.end(), time));
-        }
+        self.waiting.push((packet.end(), time), WAITING, room);
     }
 
     #[inline]
-    fn came(&mut self, time: u64, packet: &Tcp) -> Option<u64> {
+    fn came(&mut self, time: u64, packet: &Tcp, room: &mut Room) -> Option<u64> {
         if !packet.has(flag::ACK) || packet.has(flag::RST) || !self.known {
             return None;
         }
@@ -64,7 +61,7 @@ impl super::Sent for Sent {
             // RFC 5681 section 2: a duplicate acknowledgment. One with SACK blocks is one, too.
             let duplicate = packet.length() == 0 && (window == Some(packet.window) || packet.sack);
             if duplicate && self.left != self.right {
-                self.waiting.clear();
+                self.waiting.clear(room);
                 self.left = self.right;
             }
             return None;
@@ -77,8 +74,13 @@ impl super::Sent for Sent {
                 break;
             }
             sample = (behind == 0).then(|| time.saturating_sub(*sent));
-            self.waiting.pop_front();
+            self.waiting.pop();
         }
+        self.waiting.shrink(room);
         sample
+    }
+
+    fn bytes(&self) -> usize {
+        self.waiting.bytes()
     }
 }

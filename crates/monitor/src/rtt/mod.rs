@@ -6,6 +6,7 @@ mod timestamps;
 mod tshark;
 
 use crate::packet::Tcp;
+use crate::room::Room;
 
 /// Segments of one direction that wait for their acknowledgment, at most.
 pub const WAITING: usize = 10_000;
@@ -39,9 +40,11 @@ impl Rule {
 /// What is kept of one direction's segments.
 trait Sent: Default {
     /// A packet of this direction.
-    fn sent(&mut self, time: u64, packet: &Tcp);
+    fn sent(&mut self, time: u64, packet: &Tcp, room: &mut Room);
     /// A packet of the other direction; gives a round-trip time in nanoseconds.
-    fn came(&mut self, time: u64, packet: &Tcp) -> Option<u64>;
+    fn came(&mut self, time: u64, packet: &Tcp, room: &mut Room) -> Option<u64>;
+    /// Bytes of a [`Room`] that it has.
+    fn bytes(&self) -> usize;
 }
 
 /// Both directions of a connection.
@@ -54,10 +57,20 @@ pub enum Tracker {
 }
 
 #[inline]
-fn step<S: Sent>(both: &mut [S; 2], direction: usize, time: u64, packet: &Tcp) -> Option<u64> {
-    let sample = both[1 - direction].came(time, packet);
-    both[direction].sent(time, packet);
+fn step<S: Sent>(
+    both: &mut [S; 2],
+    direction: usize,
+    time: u64,
+    packet: &Tcp,
+    room: &mut Room,
+) -> Option<u64> {
+    let sample = both[1 - direction].came(time, packet, room);
+    both[direction].sent(time, packet, room);
     sample
+}
+
+fn bytes<S: Sent>(both: &[S; 2]) -> usize {
+    both.iter().map(S::bytes).sum()
 }
 
 impl Tracker {
@@ -72,12 +85,22 @@ impl Tracker {
 
     /// A packet of a direction, 0 or 1; gives the round-trip time of what the other direction has sent.
     #[inline]
-    pub fn packet(&mut self, direction: usize, time: u64, packet: &Tcp) -> Option<u64> {
+    pub fn packet(&mut self, direction: usize, time: u64, packet: &Tcp, room: &mut Room) -> Option<u64> {
         match self {
-            Tracker::Exact(both) => step(both, direction, time, packet),
-            Tracker::Tshark(both) => step(both, direction, time, packet),
-            Tracker::Tcptrace(both) => step(both, direction, time, packet),
-            Tracker::Timestamps(both) => step(both, direction, time, packet),
+            Tracker::Exact(both) => step(both, direction, time, packet, room),
+            Tracker::Tshark(both) => step(both, direction, time, packet, room),
+            Tracker::Tcptrace(both) => step(both, direction, time, packet, room),
+            Tracker::Timestamps(both) => step(both, direction, time, packet, room),
+        }
+    }
+
+    /// Bytes of a [`Room`] that it has.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Tracker::Exact(both) => bytes(both),
+            Tracker::Tshark(both) => bytes(both),
+            Tracker::Tcptrace(both) => bytes(both),
+            Tracker::Timestamps(both) => bytes(both),
         }
     }
 }

@@ -1,10 +1,9 @@
 //! The samples of `tcptrace -r` (6.6.7): an acknowledgment that ends where a segment ends that was sent once, if nothing up to it was
 //! sent later than it.
 
-use std::collections::VecDeque;
-
 use super::{WAITING, after};
 use crate::packet::{Tcp, flag};
+use crate::room::{Queue, Room};
 
 #[derive(Debug, Clone, Copy)]
 struct Segment {
@@ -23,12 +22,12 @@ pub struct Sent {
     /// When something before `left` was sent last.
     left_time: u64,
     /// In order of sequence numbers; none overlap.
-    waiting: VecDeque<Segment>,
+    waiting: Queue<Segment>,
 }
 
 impl Sent {
     /// Notes what of a range is new, and what was sent before.
-    fn note(&mut self, start: u32, end: u32, time: u64) {
+    fn note(&mut self, start: u32, end: u32, time: u64, room: &mut Room) {
         let mut start = start;
         if after(self.left, start) > 0 {
             self.left_time = self.left_time.max(time);
@@ -36,8 +35,8 @@ impl Sent {
         }
         // Almost always behind all others.
         if self.waiting.back().is_none_or(|last| after(start, last.end) >= 0) {
-            if after(end, start) > 0 && self.waiting.len() < WAITING {
-                self.waiting.push_back(Segment { start, end, time, resent: false });
+            if after(end, start) > 0 {
+                self.waiting.push(Segment { start, end, time, resent: false }, WAITING, room);
             }
             return;
         }
@@ -55,10 +54,10 @@ impl Sent {
                         Some(segment) if after(end, segment.start) > 0 => segment.start,
                         _ => end,
                     };
-                    if self.waiting.len() >= WAITING {
+                    let segment = Segment { start, end: until, time, resent: false };
+                    if !self.waiting.insert(at, segment, WAITING, room) {
                         return;
                     }
-                    self.waiting.insert(at, Segment { start, end: until, time, resent: false });
                     start = until;
                 }
             }
@@ -69,19 +68,21 @@ impl Sent {
 
 impl super::Sent for Sent {
     #[inline]
-    fn sent(&mut self, time: u64, packet: &Tcp) {
+    fn sent(&mut self, time: u64, packet: &Tcp, room: &mut Room) {
         if packet.length() == 0 || packet.has(flag::RST) {
             return;
         }
         let fresh = packet.has(flag::SYN) && after(packet.seq, self.left) != -1;
         if !self.known || (fresh && self.waiting.front().is_none_or(|first| first.start != packet.seq)) {
-            *self = Sent { known: true, left: packet.seq, ..Sent::default() };
+            self.waiting.clear(room);
+            let waiting = std::mem::take(&mut self.waiting);
+            *self = Sent { known: true, left: packet.seq, waiting, ..Sent::default() };
         }
-        self.note(packet.seq, packet.end(), time);
+        self.note(packet.seq, packet.end(), time, room);
     }
 
     #[inline]
-    fn came(&mut self, time: u64, packet: &Tcp) -> Option<u64> {
+    fn came(&mut self, time: u64, packet: &Tcp, room: &mut Room) -> Option<u64> {
         if !packet.has(flag::ACK) || !self.known {
             return None;
         }
@@ -95,8 +96,13 @@ impl super::Sent for Sent {
             }
             self.left = first.end;
             self.left_time = self.left_time.max(first.time);
-            self.waiting.pop_front();
+            self.waiting.pop();
         }
+        self.waiting.shrink(room);
         sample
+    }
+
+    fn bytes(&self) -> usize {
+        self.waiting.bytes()
     }
 }

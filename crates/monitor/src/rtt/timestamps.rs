@@ -1,22 +1,21 @@
 //! TCP timestamps (RFC 7323), as pping pairs them: the first packet of a TSval, and the first of the other side that echoes it.
 //! Where timestamps tick slower than packets come, so do samples; after a loss they are long.
 
-use std::collections::VecDeque;
-
 use super::{WAITING, after};
 use crate::packet::{Tcp, flag};
+use crate::room::{Queue, Room};
 
 #[derive(Debug, Default)]
 pub struct Sent {
     /// The last TSval; `None`: there was none.
     last: Option<u32>,
     /// TSvals and when they were sent first; in order.
-    waiting: VecDeque<(u32, u64)>,
+    waiting: Queue<(u32, u64)>,
 }
 
 impl super::Sent for Sent {
     #[inline]
-    fn sent(&mut self, time: u64, packet: &Tcp) {
+    fn sent(&mut self, time: u64, packet: &Tcp, room: &mut Room) {
         let Some((value, _)) = packet.timestamps else { return };
         if packet.payload == 0 && !packet.has(flag::SYN) {
             return;
@@ -27,13 +26,13 @@ impl super::Sent for Sent {
             return;
         }
         self.last = Some(value);
-        if !first && self.waiting.len() < WAITING {
-            self.waiting.push_back((value, time));
+        if !first {
+            self.waiting.push((value, time), WAITING, room);
         }
     }
 
     #[inline]
-    fn came(&mut self, time: u64, packet: &Tcp) -> Option<u64> {
+    fn came(&mut self, time: u64, packet: &Tcp, room: &mut Room) -> Option<u64> {
         let (_, echo) = packet.timestamps?;
         if !packet.has(flag::ACK) {
             return None;
@@ -45,8 +44,13 @@ impl super::Sent for Sent {
                 break;
             }
             sample = (behind == 0).then(|| time.saturating_sub(*sent));
-            self.waiting.pop_front();
+            self.waiting.pop();
         }
+        self.waiting.shrink(room);
         sample
+    }
+
+    fn bytes(&self) -> usize {
+        self.waiting.bytes()
     }
 }

@@ -1,10 +1,9 @@
 //! `tcp.analysis.ack_rtt` of Wireshark 4.0: an acknowledgment that ends where a segment ends that is not acknowledged yet. Of segments
 //! with the same end the first counts, so after a loss samples are long. A sample of exactly 0 is not shown.
 
-use std::collections::VecDeque;
-
 use super::{WAITING, after};
 use crate::packet::Tcp;
+use crate::room::{Queue, Room};
 
 #[derive(Debug, Clone, Copy)]
 struct Segment {
@@ -16,25 +15,26 @@ struct Segment {
 #[derive(Debug, Default)]
 pub struct Sent {
     /// In the order in which they were sent.
-    waiting: VecDeque<Segment>,
+    waiting: Queue<Segment>,
     /// How many follow one that begins behind them: 0, the list is in order of sequence numbers.
     disordered: usize,
 }
 
 impl super::Sent for Sent {
     #[inline]
-    fn sent(&mut self, time: u64, packet: &Tcp) {
-        if packet.length() == 0 || self.waiting.len() >= WAITING {
+    fn sent(&mut self, time: u64, packet: &Tcp, room: &mut Room) {
+        if packet.length() == 0 {
             return;
         }
-        if self.waiting.back().is_some_and(|last| after(packet.seq, last.end) < 0) {
+        let disordered = self.waiting.back().is_some_and(|last| after(packet.seq, last.end) < 0);
+        let segment = Segment { start: packet.seq, end: packet.end(), time };
+        if self.waiting.push(segment, WAITING, room) && disordered {
             self.disordered += 1;
         }
-        self.waiting.push_back(Segment { start: packet.seq, end: packet.end(), time });
     }
 
     #[inline]
-    fn came(&mut self, time: u64, packet: &Tcp) -> Option<u64> {
+    fn came(&mut self, time: u64, packet: &Tcp, room: &mut Room) -> Option<u64> {
         let mut sent = None;
         if self.disordered == 0 {
             while let Some(first) = self.waiting.front_mut() {
@@ -48,7 +48,7 @@ impl super::Sent for Sent {
                 if behind == 0 {
                     sent = sent.or(Some(first.time));
                 }
-                self.waiting.pop_front();
+                self.waiting.pop();
             }
         } else {
             self.waiting.retain_mut(|segment| {
@@ -64,6 +64,11 @@ impl super::Sent for Sent {
                 self.disordered = 0;
             }
         }
+        self.waiting.shrink(room);
         sent.map(|sent| time.saturating_sub(sent)).filter(|sample| *sample > 0)
+    }
+
+    fn bytes(&self) -> usize {
+        self.waiting.bytes()
     }
 }

@@ -40,7 +40,7 @@ use std::sync::Arc;
 use crate::ast::{self, Name};
 use crate::diag::{Diagnostic, Severity};
 use crate::hir::{self, Def, DefId, DefKind, Hir, Type};
-use crate::limits::Budget;
+use crate::limits::{Budget, MAX_ERRORS};
 use crate::source::Span;
 
 pub(crate) use init::castable;
@@ -49,8 +49,6 @@ pub(crate) use walk::find;
 
 use scope::Scope;
 
-/// Errors after which checking stops.
-const MAX_ERRORS: usize = 100;
 /// Warnings that are kept.
 const MAX_WARNINGS: usize = 1_000;
 
@@ -155,7 +153,7 @@ impl Checker {
             Severity::Warning => (&mut self.warnings, MAX_WARNINGS),
         };
         *count += 1;
-        if *count > most + 1 {
+        if *count > most {
             self.dropped = diagnostic;
             return &mut self.dropped;
         }
@@ -171,7 +169,7 @@ impl Checker {
             self.spent_at.get_or_insert(span);
             return true;
         }
-        self.errors > MAX_ERRORS
+        self.errors >= MAX_ERRORS
     }
 
     fn define(&mut self, name: Name, span: Span, annotations: &[ast::Annotation], kind: DefKind) -> DefId {

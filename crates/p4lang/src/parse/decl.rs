@@ -465,7 +465,7 @@ impl Parser<'_> {
                 Err(Failed)
                     if self.trying == 0
                         && self.peek().kind != TokenKind::Eof
-                        && self.diagnostics.len() < super::MAX_ERRORS =>
+                        && self.diagnostics.len() < crate::limits::MAX_ERRORS =>
                 {
                     self.skip_declaration(started);
                 }

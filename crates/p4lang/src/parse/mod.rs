@@ -15,13 +15,11 @@ use std::collections::HashSet;
 use crate::ast::{Ident, Name, Program};
 use crate::diag::Diagnostic;
 use crate::lex::{Token, TokenKind};
-use crate::limits::{Budget, beyond};
+use crate::limits::{Budget, MAX_ERRORS, beyond};
 use crate::source::Span;
 
 /// Nested expressions, types, blocks and declarations.
 const MAX_DEPTH: usize = 150;
-/// Errors after which the parser gives up.
-const MAX_ERRORS: usize = 50;
 
 /// A syntax error was reported (or, while trying, noticed).
 pub(crate) struct Failed;

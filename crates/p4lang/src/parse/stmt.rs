@@ -38,7 +38,7 @@ impl Parser<'_> {
             let started = self.at;
             match self.statement() {
                 Ok(stmt) => stmts.push(stmt),
-                Err(Failed) if self.trying > 0 || self.diagnostics.len() > super::MAX_ERRORS => {
+                Err(Failed) if self.trying > 0 || self.diagnostics.len() >= crate::limits::MAX_ERRORS => {
                     return Err(Failed);
                 }
                 Err(Failed) => self.skip_statement(started),

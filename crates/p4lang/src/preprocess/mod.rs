@@ -15,7 +15,7 @@ use std::sync::Arc;
 use crate::ast::Name;
 use crate::diag::Diagnostic;
 use crate::lex::{Token, TokenKind, lex, unquote};
-use crate::limits::{Budget, Limits, Resource, beyond};
+use crate::limits::{Budget, Limits, MAX_ERRORS, Resource, beyond};
 use crate::source::{self, FileId, SourceMap, Span};
 
 /// How to read a program.
@@ -32,8 +32,6 @@ pub struct Options {
 }
 
 const MAX_INCLUDE_DEPTH: usize = 64;
-/// Errors after which reading stops.
-const MAX_ERRORS: usize = 100;
 /// What an include costs beside its bytes, however short the file.
 const INCLUDE_COST: usize = 256;
 

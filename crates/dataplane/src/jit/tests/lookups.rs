@@ -141,7 +141,7 @@ fn lookups_and_indexes_in_place() {
         assert_eq!(cells(&all[2]), cells(&all[0]));
     }
     for pipeline in &mut all {
-        pipeline.state.tables.iter_mut().for_each(|table| table.clear());
+        pipeline.state.tables.each(|table| table.clear());
         let mut out = Vec::new();
         pipeline.process(0, 1, &packet(&mut SplitMix::new(2)), &mut out);
         assert_eq!(out[0].bytes[22..26], [99; 4]);
