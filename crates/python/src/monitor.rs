@@ -12,6 +12,7 @@ use crate::TidegateError;
 /// Watches captures; gives the answer as JSON text. `progress` gets the number of packets now and then. With `partial`, an interrupt
 /// ends it with what was read until then.
 #[pyfunction]
+#[allow(clippy::too_many_arguments)]
 #[pyo3(signature = (files, rule, most_flows, rtt_bytes, samples, partial, progress))]
 pub fn monitor(
     py: Python<'_>,
