@@ -6,7 +6,6 @@
 //! A smaller priority number wins, as in the reference switch; of equal ones the entry that was added first.
 
 pub(crate) mod undo;
-mod uses;
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -19,12 +18,12 @@ use super::aging::Aging;
 use super::exact::{Exact, Packing, direct};
 use super::lpm::{Lpm, Places};
 use super::meter::{Color, MeterCell};
-use super::pieces::{Pieces, make_room};
+use super::pieces::{Counts, Pieces, make_room};
 use super::rows::{Rows, Shape};
+use super::target::SETS;
 use super::ternary::Ternary;
 use super::words::{limbs, number, words};
 use smallvec::SmallVec;
-use uses::Uses;
 
 pub use super::target::Target;
 
@@ -118,7 +117,8 @@ pub struct TableState {
     added: u64,
     counts: bool,
     aging: Aging,
-    uses: Uses,
+    /// How many entries lead to each member and group, and how many have sets of actions: see [`Target::used`].
+    uses: Counts<u64>,
     /// The control plane's own note of the default.
     default_note: Vec<u8>,
     /// Bytes of notes and of sets of actions: see [`super::room`].
@@ -151,7 +151,7 @@ impl TableState {
             added: 0,
             counts: table.direct_counter.is_some(),
             aging: Aging::default(),
-            uses: Uses::default(),
+            uses: Counts::default(),
             default_note: Vec::new(),
             added_bytes: 0,
         };
@@ -283,12 +283,12 @@ impl TableState {
 
     /// Whether an entry leads to a member or group.
     pub fn leads_to(&self, target: &Target) -> bool {
-        self.uses.has(target)
+        target.used().is_some_and(|used| self.uses.has(&used))
     }
 
     /// Whether an entry has a set of actions.
     pub fn has_sets(&self) -> bool {
-        self.uses.has_sets()
+        self.uses.has(&SETS)
     }
 
     pub fn default_note(&self) -> &[u8] {
@@ -315,8 +315,8 @@ impl TableState {
     pub fn set_target(&mut self, handle: u32, target: Target) -> bool {
         let Some(Some(entry)) = self.entries.get_mut(handle as usize) else { return false };
         self.rows.set(handle + 1, &target);
-        self.uses.add(&target);
-        self.uses.remove(&entry.target);
+        self.uses.add(target.used());
+        self.uses.remove(entry.target.used());
         self.added_bytes = self.added_bytes + target.added() - entry.target.added();
         entry.target = target;
         true
@@ -462,7 +462,7 @@ impl TableState {
             }
         }
         self.rows.set(handle + 1, &entry.target);
-        self.uses.add(&entry.target);
+        self.uses.add(entry.target.used());
         self.added_bytes += entry.added();
         if entry.due > 0 {
             self.aging.add(entry.due, handle);
@@ -504,7 +504,7 @@ impl TableState {
                 }
             }
         }
-        self.uses.remove(&entry.target);
+        self.uses.remove(entry.target.used());
         self.aging.remove(entry.due, handle);
         make_room(&mut self.free, 1, self.size);
         self.free.push(handle);
@@ -516,7 +516,7 @@ impl TableState {
     pub fn clear(&mut self) {
         self.entries.clear();
         self.free.clear();
-        self.uses.clear();
+        self.uses = Counts::default();
         self.live = 0;
         self.added_bytes = self.default.added() + self.default_note.len() as u64;
         self.aging = Aging::default();

@@ -2,6 +2,9 @@
 
 use super::room::SLOT;
 
+/// Sets of actions are counted together: see [`Target::used`].
+pub(super) const SETS: u64 = u64::MAX;
+
 /// What an entry leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
@@ -16,6 +19,16 @@ pub enum Target {
 }
 
 impl Target {
+    /// What it is counted by, to know without going through the entries whether one leads there. Actions are not counted.
+    pub(super) fn used(&self) -> Option<u64> {
+        match self {
+            Target::Action { .. } => None,
+            Target::Member(member) => Some(u64::from(*member)),
+            Target::Group(group) => Some(1 << 32 | u64::from(*group)),
+            Target::Set(_) => Some(SETS),
+        }
+    }
+
     /// Bytes that it has beside those of an entry at its declared size: see [`super::room`].
     pub(crate) fn added(&self) -> u64 {
         match self {
