@@ -47,7 +47,7 @@ const NEAR: u64 = 8 << 20;
 
 /// An access to a register, counter or meter, where they are larger in all: the system provides a page of memory when it is first
 /// touched, which takes up to two microseconds.
-const FAR: u64 = 800;
+const FAR: u64 = 1000;
 
 /// Accesses of each half of a packet's first pass, beside loops, that cost no more than near ones. Most of an ordinary packet's are
 /// not the first ones of their pages; if all of them are, they take half a millisecond more than the budget has.
