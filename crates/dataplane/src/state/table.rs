@@ -25,7 +25,7 @@ use super::ternary::Ternary;
 use super::words::{limbs, number, words};
 use smallvec::SmallVec;
 
-pub use super::target::Target;
+pub use super::target::{Page, Target};
 
 /// Here a smaller priority wins, in P4Runtime a larger one: the one is this less the other.
 pub const TOP_PRIORITY: u32 = i32::MAX as u32;
@@ -196,16 +196,19 @@ impl TableState {
         self.entries.iter().zip(0..).filter_map(|(entry, handle)| Some((handle, entry.as_ref()?)))
     }
 
-    /// Up to `most` entries with their handles, of so many handles from one on, and the handle to go on from if there are more.
-    pub fn page(&self, first: u32, most: usize, handles: usize) -> (Vec<(u32, &Entry)>, Option<u32>) {
+    /// A page of entries with their handles, of so many handles from one on, and the handle to go on from if there are more.
+    pub fn page(&self, first: u32, mut page: Page, handles: usize) -> (Vec<(u32, &Entry)>, Option<u32>) {
         let start = self.entries.len().min(first as usize);
-        let mut next = start;
+        let end = self.entries.len().min(start.saturating_add(handles));
         let mut found = Vec::new();
-        while next < self.entries.len().min(start.saturating_add(handles)) && found.len() < most {
-            found.extend(self.entries[next].as_ref().map(|entry| (next as u32, entry)));
-            next += 1;
+        for next in start..end {
+            let Some(entry) = &self.entries[next] else { continue };
+            if !page.take(&entry.target) {
+                return (found, Some(next as u32));
+            }
+            found.push((next as u32, entry));
         }
-        (found, (next < self.entries.len()).then_some(next as u32))
+        (found, (end < self.entries.len()).then_some(end as u32))
     }
 
     /// Entries of so many handles, from one on, and the handle after them if there are more.
@@ -252,7 +255,7 @@ impl TableState {
     }
 
     /// Entries that were not hit for as long as their timeout, `most` of them, after so many looks. The timeout of each begins anew.
-    pub fn take_idle(&mut self, now: u64, most: usize, looks: usize) -> Vec<u32> {
+    pub fn take_idle(&mut self, now: u64, most: usize, looks: usize, page: &mut Page) -> Vec<u32> {
         let mut idle = Vec::new();
         for _ in 0..looks {
             if idle.len() >= most {
@@ -260,12 +263,17 @@ impl TableState {
             }
             let Some(handle) = self.aging.pop(now) else { break };
             let Some(Some(entry)) = self.entries.get_mut(handle as usize) else { continue };
-            entry.due = entry.last_hit.saturating_add(entry.idle_timeout);
-            if entry.due <= now {
+            let due = entry.last_hit.saturating_add(entry.idle_timeout);
+            if due > now {
+                entry.due = due;
+            } else if page.take(&entry.target) {
                 idle.push(handle);
                 entry.due = now.saturating_add(entry.idle_timeout);
             }
             self.aging.add(entry.due, handle);
+            if page.is_full() {
+                break;
+            }
         }
         idle
     }
