@@ -35,7 +35,7 @@ INSTALL = $(BIN)/uv pip install --quiet --compile-bytecode --python $(1)/bin/pyt
 STEP = @$(PYTHON) tools/step.py
 NEEDS = @tools/needs.sh $(PYTHON)
 
-.PHONY: demo test test-docs dev t setup wheel rust-tests soak fuzz miri bench bench-pairs lint clippy clean
+.PHONY: demo test test-docs dev t setup wheel rust-tests soak fuzz miri bench bench-pairs lint clippy fuzz-lock clean
 .DELETE_ON_ERROR:
 
 demo: setup
@@ -162,10 +162,14 @@ bench: setup
 bench-pairs: .venv/.packages
 	$(BIN)/python tools/bench_pairs.py $(or $(REV),HEAD^) $(if $(ROUNDS),--rounds $(ROUNDS)) $(PARTS)
 
+fuzz-lock:
+	@tools/fuzz_lock.sh
+
 clippy:
 	cargo clippy $(if $(PROFILE),--profile $(PROFILE)) --locked --workspace --all-targets -- -D warnings
 
-lint: setup clippy
+# A lock file that is stale says so before anything is built.
+lint: fuzz-lock setup clippy
 	cargo fmt --all --check
 	@tools/deny.sh $(DENY)
 	$(BIN)/ruff check .

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import subprocess
 import tomllib
 from pathlib import Path
@@ -140,7 +142,7 @@ VULNERABLE = "echo 'error[vulnerability]: a crate' >&2; exit 1"
 @pytest.mark.parametrize(
     ("offline", "advisories", "code", "said"),
     [
-        ("true", "echo advisories ok", 0, "advisories ok\n"),
+        ("true", "echo advisories ok", 0, "advisories ok\nadvisories ok\n"),
         (
             "true",
             UNREACHABLE,
@@ -149,19 +151,80 @@ VULNERABLE = "echo 'error[vulnerability]: a crate' >&2; exit 1"
         ),
         ("true", VULNERABLE, 1, "error[vulnerability]: a crate\n"),
         ("exit 4", UNREACHABLE, 4, ""),
+        ("[ -z $fuzz ] || exit 5", UNREACHABLE, 5, ""),
+        ("true", f"[ -z $fuzz ] || {{ {VULNERABLE}; }}", 1, "error[vulnerability]: a crate\n"),
     ],
 )
 def test_what_lint_makes_of_cargo_deny(
     tmp_path: Path, offline: str, advisories: str, code: int, said: str
 ) -> None:
+    """Of the crates, and of the fuzzers', which have a lock file of their own."""
     deny = tmp_path / "cargo-deny"
     deny.write_text(
-        f'#!/bin/sh\ncase "$*" in\n"--locked check advisories") {advisories} ;;\n'
-        f'"--locked check bans licenses sources") {offline} ;;\n*) exit 9 ;;\nesac\n'
+        '#!/bin/sh\nfuzz=\ncase "$*" in *"--manifest-path fuzz/Cargo.toml --config deny.toml"*) fuzz=yes ;; esac\n'
+        f'case "$*" in\n"--locked "*"check advisories") {advisories} ;;\n'
+        f'"--locked "*"check bans licenses sources") {offline} ;;\n*) exit 9 ;;\nesac\n'
     )
     deny.chmod(0o755)
     ran = subprocess.run([ROOT / "tools" / "deny.sh", deny], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout + ran.stderr) == (code, said)
+
+
+def lint_prerequisites() -> list[str]:
+    return re.findall(r"^lint: (.*)$", (ROOT / "Makefile").read_text(), re.M)[0].split()
+
+
+def test_lint_begins_with_the_lock_file_of_the_fuzzers() -> None:
+    assert lint_prerequisites()[0] == "fuzz-lock"
+    assert "\nfuzz-lock:\n\t@tools/fuzz_lock.sh\n" in (ROOT / "Makefile").read_text()
+    ran = subprocess.run([ROOT / "tools" / "fuzz_lock.sh"], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_a_stale_lock_file_of_the_fuzzers_is_one_message_with_its_cure(tmp_path: Path) -> None:
+    """As when a crate has come to depend on another one."""
+    left_out = shutil.ignore_patterns("target", "corpus", "artifacts", "data")
+    for name in ("fuzz", "crates", "tools"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=left_out)
+    for name in ("Cargo.toml", "Cargo.lock", "rust-toolchain.toml"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    lock = tmp_path / "fuzz" / "Cargo.lock"
+    text = lock.read_text()
+    dataplane = text.index('name = "dataplane"')
+    at = text.index(' "smallvec",\n', dataplane)
+    lock.write_text(text[:at] + text[at:].replace(' "smallvec",\n', "", 1))
+    ran = subprocess.run([tmp_path / "tools" / "fuzz_lock.sh"], capture_output=True, text=True, check=False)
+    assert ran.returncode == 1
+    cure = "cargo update --workspace --manifest-path fuzz/Cargo.toml"
+    assert ran.stderr == f"fuzz/Cargo.lock does not agree with the crates: run '{cure}' and commit it\n"
+    subprocess.run([*cure.split(), "--offline"], cwd=tmp_path, capture_output=True, check=True)
+    assert lock.read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("offline", "online", "code", "said"),
+    [
+        ("exit 0", "exit 9", 0, ""),
+        ("echo no matching package named x found >&2; exit 101", "exit 0", 0, ""),
+        (
+            "echo no matching package named x found >&2; exit 101",
+            "echo error: the registry cannot be reached >&2; exit 101",
+            1,
+            "error: the registry cannot be reached\n",
+        ),
+    ],
+)
+def test_the_lock_file_is_looked_at_without_the_registry_where_that_does(
+    tmp_path: Path, offline: str, online: str, code: int, said: str
+) -> None:
+    cargo = tmp_path / "cargo"
+    cargo.write_text(f'#!/bin/sh\ncase "$*" in *--offline*) {offline} ;; *) {online} ;; esac\n')
+    cargo.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    ran = subprocess.run(
+        [ROOT / "tools" / "fuzz_lock.sh"], capture_output=True, text=True, check=False, env=environment
+    )
+    assert (ran.returncode, ran.stderr) == (code, said)
 
 
 def test_lint_says_that_cargo_deny_is_missing(tmp_path: Path) -> None:

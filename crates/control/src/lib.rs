@@ -32,7 +32,9 @@ pub use generator::Generator;
 pub use name::{Cells, Name, resolve};
 pub use ops::{ArrayOp, CopiesOp, FixedOp, Op, ProfileOp, StateOp, TableOp, ValueSetOp};
 pub use ports::{PortConfig, QueueConfig, QueueLimit, Scheduler, Shaping};
-pub use target::{FixedParts, MOST_CELLS_IN_ALL, MOST_COMPARED, MOST_IN_ALL, MOST_SHARES, Target};
+pub use target::{
+    FixedParts, MOST_AT_A_TIME, MOST_CELLS_IN_ALL, MOST_COMPARED, MOST_IN_ALL, MOST_SHARES, Target,
+};
 pub use types::{
     At, Call, Choice, CrcParameters, EntryRef, Extras, Leads, MeterRates, Mirror, Put, Share, Words,
 };

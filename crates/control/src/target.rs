@@ -23,6 +23,9 @@ pub trait Target {
     fn act_all(&mut self, now: Time, ops: &[Op]) -> std::result::Result<Vec<Answer>, (usize, Error)>;
 }
 
+/// Cells, members of groups, copies and actions of sets that operations which need not be done whole change while packets wait, unless
+/// one alone changes more; an operation counts as a 64th of it at least.
+pub const MOST_AT_A_TIME: usize = 4096;
 /// Most operations of a batch that is done whole: packets wait for it.
 pub const MOST_IN_ALL: usize = 4096;
 /// Cells that such a batch may change in all: packets wait while they are copied and changed. One of more than 8 words counts as several.

@@ -47,15 +47,14 @@ const NEAR: u64 = 8 << 20;
 
 /// An access to a register, counter or meter, where they are larger in all: the system provides a page of memory when it is first
 /// touched, which takes up to two microseconds.
-const FAR: u64 = 800;
+const FAR: u64 = 1000;
 
-/// Accesses of one half of a pass, beside loops, that cost no more than near ones: programs that recirculate a packet as often as they
-/// may have some hundred in each pass. If all of them are first ones, they take some milliseconds more than the budget has; a page is
-/// touched first but once.
+/// Accesses of each half of a packet's first pass, beside loops, that cost no more than near ones. Most of an ordinary packet's are
+/// not the first ones of their pages; if all of them are, they take half a millisecond more than the budget has.
 const FREE: u64 = 150;
 
-/// What half of a pass costs, of what it would if all cells were near, and if each were far.
-pub fn with_touches(near: u64, far: u64) -> u64 {
+/// What half of a packet's first pass costs, of what it would if all cells were near, and if each were far.
+pub fn first_touches(near: u64, far: u64) -> u64 {
     near + far.saturating_sub(near).saturating_sub(FREE * FAR)
 }
 

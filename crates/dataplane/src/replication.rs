@@ -128,6 +128,13 @@ impl Replication {
         GROUP + known.map(|n| node_bytes(n.ports.len()) + n.groups.len() as u64 * PLACE).sum::<u64>()
     }
 
+    /// Copies that a group makes, and nodes of it that make none.
+    pub(crate) fn copies_in(&self, group: u32) -> usize {
+        let nodes = self.groups.get(&group).into_iter().flatten();
+        let known = nodes.filter_map(|node| self.nodes.get(*node as usize)?.as_ref());
+        known.map(|node| node.ports.len().max(1)).sum()
+    }
+
     /// Bytes of the change of a node's ports, or of a new node: before and after it.
     pub(crate) fn bytes_of_node(&self, node: Option<u32>, ports: usize) -> (u64, u64) {
         let known = node.and_then(|node| self.nodes.get(node as usize)?.as_ref());

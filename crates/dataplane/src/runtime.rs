@@ -13,7 +13,7 @@ use wire::packet::{MOST_LARGE, Written};
 use crate::budget::Budget;
 use crate::clock::Clock;
 use crate::context::{Context, DropReason, Requests};
-use crate::cost::{Prices, WORK_BUDGET, with_touches};
+use crate::cost::{Prices, WORK_BUDGET, first_touches};
 use crate::executor::{Executor, View};
 use crate::interp::Interpreter;
 use crate::jit::flat::Flat;
@@ -35,16 +35,23 @@ const MAX_FRAMES: usize = 1 << 26;
 /// What one pass through the blocks before and after a queue costs.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PassCosts {
+    /// Of ingress, the parser.
+    pub parser: u64,
     pub ingress: u64,
     pub egress: u64,
-    /// Egress of a copy.
-    pub copy: u64,
 }
 
 impl PassCosts {
     /// Both, with the frame, which is zeroed.
     pub fn pass(self, frame: usize) -> u64 {
         64 + frame as u64 / 16 + self.ingress.saturating_add(self.egress)
+    }
+
+    /// Those of a packet's first pass, of which `near` are the ones where all cells are near.
+    fn first(self, near: PassCosts) -> PassCosts {
+        let (ingress, egress) =
+            (first_touches(near.ingress, self.ingress), first_touches(near.egress, self.egress));
+        PassCosts { ingress, egress, ..self }
     }
 }
 
@@ -76,6 +83,9 @@ pub struct Pipeline {
     pub(crate) made: u64,
     /// What the packets of one call may cost; less than [`WORK_BUDGET`] where they are interpreted.
     pub(crate) work_budget: u64,
+    /// What a packet that comes in pays for its first pass.
+    pub(crate) first_pass: u64,
+    /// Of all other passes, and of copies.
     pub(crate) costs: PassCosts,
     /// What is left of the budget when a packet that comes in has paid for one pass; nothing, if it cannot.
     pub(crate) first: Option<u64>,
@@ -149,13 +159,9 @@ impl Pipeline {
     ) -> Pipeline {
         let reach = path.reach(&program, &view);
         let prices = Prices::new(&program, &layout);
-        let (near, far) = (path.costs(prices.near(), &view), path.costs(prices, &view));
-        let costs = PassCosts {
-            ingress: with_touches(near.ingress, far.ingress),
-            egress: with_touches(near.egress, far.egress),
-            copy: far.egress,
-        };
-        let first = WORK_BUDGET.checked_sub(costs.pass(layout.frame_len));
+        let costs = path.costs(prices, &view);
+        let first_pass = costs.first(path.costs(prices.near(), &view)).pass(layout.frame_len);
+        let first = WORK_BUDGET.checked_sub(first_pass);
         Pipeline {
             path,
             view,
@@ -177,6 +183,7 @@ impl Pipeline {
             queue: VecDeque::new(),
             made: 0,
             work_budget: WORK_BUDGET,
+            first_pass,
             costs,
             first,
             spent: 0,
@@ -196,7 +203,7 @@ impl Pipeline {
     /// How much work, in units of [`crate::cost`], one packet may cause with all of its passes and copies.
     pub fn set_work_budget(&mut self, budget: u64) {
         self.work_budget = budget;
-        self.first = budget.checked_sub(self.costs.pass(self.layout.frame_len));
+        self.first = budget.checked_sub(self.first_pass);
     }
 
     /// Bytes of a packet that waits, beside those that it has on the wire.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use control::{
-    ArrayOp, At, Call, CopiesOp, EntryRef, Error, Extras, FixedOp, Kind, Leads, MOST_CELLS_IN_ALL,
+    ArrayOp, At, Call, Choice, CopiesOp, EntryRef, Error, Extras, FixedOp, Kind, Leads, MOST_CELLS_IN_ALL,
     MOST_IN_ALL, Match, MeterRates, Mirror, Name, Op, ProfileOp, Put, Share, StateOp, TableOp, Target as _,
     Words,
 };
@@ -364,6 +364,83 @@ fn what_cannot_be_undone_is_refused() {
     let many = vec![Op::from(TableOp::Clear { table: "t".into() }); MOST_IN_ALL + 1];
     assert_eq!(pipeline.act_all(Time::ZERO, &many).unwrap_err().1.kind, Kind::Unsupported);
     assert!(pipeline.act_all(Time::ZERO, &many[1..]).is_ok());
+}
+
+/// Members of groups, copies and actions of sets are cells of a batch, those that are replaced or removed with them.
+#[test]
+fn what_has_many_parts_is_counted_with_what_it_replaces() {
+    const MANY: usize = 4000;
+    let source = PROGRAM
+        .replace("action_selector(HashAlgorithm.crc16, 32w6, 32w8) chosen", "action_selector(HashAlgorithm.crc16, 32w65536, 32w16) chosen; action_selector(HashAlgorithm.crc16, 32w65536, 32w16) others")
+        .replace(
+            "apply { t.apply();",
+            "table more { key = { hdr.h.a: exact; hdr.h.b: selector; } actions = { put; NoAction; } implementation = others; size = 8; }
+            apply { more.apply(); t.apply();",
+        );
+    let compiled = p4lang::compile_str("parts.p4", &source, None, &p4lang::Options::default());
+    let mut pipeline = Pipeline::interpreted(Arc::new(compiled.program.unwrap()), 0).unwrap();
+    let call = || Call { action: "put".into(), values: vec![1u64.into()] };
+    let choices = || Leads::Set(vec![Choice { call: call(), weight: 1, watch: Vec::new() }; MANY]);
+    let key = || vec![Match::Exact(5u64.into())];
+    let entry = || EntryRef::Key(key(), None);
+    let set_group = |members: usize, put| {
+        let share = |member| Share { member: member as u32, weight: 1, watch: Vec::new() };
+        let (profile, shares) = ("others".into(), (0..members).map(share).collect());
+        Op::from(ProfileOp::SetGroup { profile, group: 1, shares, max_size: 0, put })
+    };
+    let set_mirror = |copies: usize| {
+        let to = Mirror { copies: vec![(1, 0); copies], ..Mirror::default() };
+        Op::from(CopiesOp::SetMirror { session: 1, to, put: Put::Either })
+    };
+    let set_multicast = |copies: usize| {
+        Op::from(CopiesOp::SetGroup { group: 1, copies: vec![(1, 0); copies], put: Put::Either })
+    };
+    let extras = Extras::default;
+    let mut before = vec![
+        TableOp::Add { table: "picks".into(), key: key(), priority: None, to: choices(), extras: extras() }
+            .into(),
+        set_mirror(MANY),
+        set_multicast(MANY),
+    ];
+    before.extend((0..MANY).map(|number| {
+        ProfileOp::AddMember { profile: "others".into(), member: Some(number as u32), to: call() }.into()
+    }));
+    before.push(set_group(MANY, Put::Either));
+    before.iter().for_each(|op| _ = pipeline.act(Time::ZERO, op).unwrap());
+
+    let table = || Name::from("picks");
+    let changes: [(&str, Op); 8] = [
+        (
+            "note",
+            TableOp::Set {
+                table: table(),
+                entry: entry(),
+                to: None,
+                extras: Extras { note: Some(vec![1]), ..extras() },
+            }
+            .into(),
+        ),
+        (
+            "set",
+            TableOp::Set { table: table(), entry: entry(), to: Some(choices()), extras: extras() }.into(),
+        ),
+        ("entry", TableOp::Delete { table: table(), entry: entry() }.into()),
+        ("group", set_group(1, Put::Known)),
+        ("no group", ProfileOp::DeleteGroup { profile: "others".into(), group: 1 }.into()),
+        ("mirror", set_mirror(0)),
+        ("no mirror", CopiesOp::DeleteMirror { session: 1, put: Put::Known }.into()),
+        ("copies", set_multicast(0)),
+    ];
+    for (what, change) in changes {
+        let batch = vec![change; 5];
+        let seen_before = seen(&pipeline);
+        let (index, error) = pipeline.act_all(Time::ZERO, &batch).unwrap_err();
+        let fits = MOST_CELLS_IN_ALL / if what == "set" { 2 * MANY } else { MANY };
+        assert_eq!((index, error.kind), (fits, Kind::Unsupported), "{what}: {error}");
+        assert_eq!(seen(&pipeline), seen_before);
+        pipeline.act_all(Time::ZERO, &batch[..1]).unwrap_or_else(|(_, error)| panic!("{what}: {error}"));
+        before.iter().for_each(|op| _ = pipeline.act(Time::ZERO, op));
+    }
 }
 
 /// A batch may set so many cells in all, as a whole array, as a range, or one by one; what it has set goes back.

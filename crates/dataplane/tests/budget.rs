@@ -156,6 +156,52 @@ fn cells_of_large_registers_counters_and_meters_are_dear() {
     }
 }
 
+/// A packet has its first pass alone to touch cells without paying for their memory.
+#[test]
+fn later_passes_pay_for_each_cell() {
+    let touches = |count: usize| format!("bit<32> i = m.n; {}", "i = i + 600; x.write(i, 7); ".repeat(count));
+    let declared = |size: u32| format!("register<bit<64>>({size}) x;");
+    let again = format!("{} resubmit_preserving_field_list(1);", touches(140));
+    let once =
+        format!("{} if (sm.instance_type == 0) {{ resubmit_preserving_field_list(1); }}", touches(140));
+    for (size, dropped) in [(1 << 16, DropReason::Recirculation), (1 << 22, DropReason::WorkBudget)] {
+        for mut pipeline in both(&program("", &declared(size), &again)) {
+            assert_eq!(run(&mut pipeline), (0, vec![(dropped, 1)]), "{size}");
+        }
+        for mut pipeline in both(&program("", &declared(size), &once)) {
+            assert_eq!(run(&mut pipeline), (1, Vec::new()), "{size}");
+        }
+    }
+}
+
+/// Copies have none, neither in egress nor in the parser, which runs on clones of what came in.
+#[test]
+fn copies_pay_for_each_cell() {
+    let clone = "if (sm.instance_type == 0) { clone_preserving_field_list(CloneType.I2E, 5, 1); }";
+    let source = source("", "", clone).replace("varbit<65528>", "varbit<8>");
+    let touches = "m.i = m.i + 600; x.write(m.i, 7); ".repeat(100);
+    let parser = ("state start { p", format!("register<bit<64>>(SIZE) x; state start {{ {touches} p"));
+    let egress = (
+        "control E(inout H hdr, inout M m, inout standard_metadata_t sm) { apply {} }",
+        format!(
+            "control E(inout H hdr, inout M m, inout standard_metadata_t sm) {{ register<bit<64>>(SIZE) x; apply {{ {touches} }} }}"
+        ),
+    );
+    for (plain, with) in [parser, egress] {
+        assert!(source.contains(plain));
+        for (size, dropped) in [(1 << 16, false), (1 << 22, true)] {
+            let program = compiled(&source.replace(plain, &with.replace("SIZE", &size.to_string())));
+            for mut pipeline in both(&program) {
+                let copies = (0..100).map(|rid| (rid, 2)).collect();
+                pipeline.replication.set_session(5, Session { copies, ..Session::default() });
+                let (left, drops) = run(&mut pipeline);
+                let expected = if dropped { vec![DROPPED] } else { Vec::new() };
+                assert_eq!((left < 60, drops), (dropped, expected), "{left} of 101 left");
+            }
+        }
+    }
+}
+
 #[test]
 fn one_packet_turns_into_so_many() {
     let clone = "if (sm.instance_type == 0) { clone_preserving_field_list(CloneType.I2E, 5, 1); }";

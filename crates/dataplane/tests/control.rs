@@ -5,7 +5,7 @@ use std::sync::Arc;
 use control::{Error, Extras, Kind, Put, StateOp, Target as _};
 use dataplane::pipeline::Pipeline;
 use dataplane::state::profile::Share;
-use dataplane::state::table::{TOP_PRIORITY, Target};
+use dataplane::state::table::{Page, TOP_PRIORITY, Target};
 use num_bigint::BigUint;
 use p4lang::ir::{EntryMatch, Program, TableId};
 use units::Time;
@@ -58,7 +58,7 @@ fn add(p: &mut Pipeline, a: u32, idle_timeout: u64, now: u64) -> u32 {
 
 fn idle(p: &mut Pipeline, now: u64) -> Vec<u32> {
     let table = p.table_id("ages").unwrap();
-    p.state.tables[table.index()].take_idle(now, usize::MAX, usize::MAX)
+    p.state.tables[table.index()].take_idle(now, usize::MAX, usize::MAX, &mut Page::of(usize::MAX))
 }
 
 fn kind<T>(refused: Result<T, Error>) -> Kind {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use control::{
-    Answer, Call, Extras, Kind, Leads, MOST_COMPARED, Match, Op, TableOp, Target as _, ValueSetOp,
+    Answer, Call, Choice, CopiesOp, Extras, Kind, Leads, MOST_AT_A_TIME, MOST_COMPARED, MOST_SHARES, Match,
+    Mirror, Op, ProfileOp, Put, Row, Share, StateOp, TableOp, Target as _, ValueSetOp,
 };
 use dataplane::pipeline::Pipeline;
 use units::Time;
@@ -43,9 +44,24 @@ V1Switch(P(), V(), I(), E(), C(), D()) main;
 "#;
 
 fn pipeline() -> Pipeline {
-    let compiled = p4lang::compile_str("holds.p4", PROGRAM, None, &p4lang::Options::default());
+    pipeline_of(PROGRAM)
+}
+
+fn pipeline_of(text: &str) -> Pipeline {
+    let compiled = p4lang::compile_str("holds.p4", text, None, &p4lang::Options::default());
     let program = compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics));
     Pipeline::interpreted(Arc::new(program), 0).unwrap()
+}
+
+/// With a table beside `t` whose entries have sets of actions, and a digest of each packet.
+fn pipeline_with_sets() -> Pipeline {
+    let table = "action_selector(HashAlgorithm.crc16, 32w65536, 32w16) chosen;
+        table picks {
+            key = { hdr.h.a: exact; hdr.h.b: selector; } actions = { to; NoAction; } implementation = chosen;
+            size = 1000; support_timeout = true;
+        }
+        apply { picks.apply(); digest<pair_t>(1, { hdr.h.a, hdr.h.b }); ";
+    pipeline_of(&PROGRAM.replace("apply { t.apply();", &format!("{table} t.apply();")))
 }
 
 fn fill(
@@ -175,4 +191,194 @@ fn some_entries_at_a_time_are_looked_at_for_their_timeout() {
     assert!(taken.iter().all(|(rows, _)| *rows <= 256));
     assert!(!taken[19].1);
     assert!(take(late).1, "each timeout begins anew");
+}
+
+/// An entry of `picks` with a set of so many actions.
+fn add_set(p: &mut Pipeline, key: u64, actions: usize, idle_timeout: u64) {
+    let choice = |port: usize| Choice {
+        call: Call { action: "to".into(), values: vec![(port as u64 % 8).into()] },
+        weight: 1,
+        watch: Vec::new(),
+    };
+    let to = Leads::Set((0..actions).map(choice).collect());
+    let extras = Extras { idle_timeout: Some(idle_timeout), ..Extras::default() };
+    let key = vec![Match::Exact(key.into())];
+    p.act(Time::ZERO, &TableOp::Add { table: "picks".into(), key, priority: None, to, extras }.into())
+        .unwrap();
+}
+
+fn read(table: &str, start: u32) -> TableOp {
+    TableOp::Read { table: table.into(), start, only: None }
+}
+
+fn actions(rows: &[Row]) -> usize {
+    let of = |row: &Row| if let Leads::Set(choices) = &row.to { choices.len() } else { 0 };
+    rows.iter().map(of).sum()
+}
+
+/// Entries with sets are read fewer at a time, one with a large set alone.
+#[test]
+fn actions_of_sets_count_when_entries_are_read() {
+    let mut p = pipeline_with_sets();
+    let sizes = [MOST_SHARES, 1000, 1000, 1000, 1000, 1000].into_iter().chain([1; 300]);
+    sizes.enumerate().for_each(|(key, actions)| add_set(&mut p, key as u64, actions, 0));
+    let mut read_all = |pages: bool| {
+        let (mut start, mut found) = (Some(0), Vec::new());
+        while let Some(from) = start {
+            let op = read("picks", from);
+            let answer = if pages { p.act_on_pages(Time::ZERO, &op) } else { p.act(Time::ZERO, &op.into()) };
+            match answer.unwrap() {
+                Answer::Rows { rows, next } => {
+                    assert!(actions(&rows) <= MOST_SHARES);
+                    found.push(rows.iter().map(|row| row.handle).collect::<Vec<_>>());
+                    start = next;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(found.concat(), (0..306).collect::<Vec<_>>());
+        found.iter().map(Vec::len).collect::<Vec<_>>()
+    };
+    // An action counts as half an entry: 501 for one of a thousand, of 256 and of 1024.
+    assert_eq!(read_all(false), [1, 1, 1, 1, 1, 1, 256, 44]);
+    assert_eq!(read_all(true), [1, 2, 2, 301]);
+}
+
+/// Each table has its turn, however large the sets of another one's entries are.
+#[test]
+fn actions_of_sets_count_when_idle_entries_are_taken() {
+    let mut p = pipeline_with_sets();
+    (0..10).for_each(|key| add(&mut p, Time::ZERO, key, 0, 100));
+    (0..3).for_each(|key| add_set(&mut p, key, MOST_SHARES, 100));
+    let now = Time::from_ps(150);
+    let mut taken = Vec::new();
+    while p.is_due(now) {
+        match p.act(now, &TableOp::TakeIdle {}.into()).unwrap() {
+            Answer::Idle(rows) => {
+                let (tables, rows): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
+                assert!(actions(&rows) <= MOST_SHARES);
+                taken.push(
+                    tables
+                        .iter()
+                        .map(|table| table.rsplit('.').next().unwrap().to_owned())
+                        .collect::<Vec<_>>(),
+                );
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    let counts: Vec<_> = taken.iter().map(|tables| (tables[0].as_str(), tables.len())).collect();
+    assert_eq!(counts, [("t", 10), ("picks", 1), ("picks", 1), ("picks", 1)]);
+    // Entries of both that are idle all the time.
+    let always =
+        |p: &mut Pipeline, at: u64| match p.act(Time::from_ps(at), &TableOp::TakeIdle {}.into()).unwrap() {
+            Answer::Idle(rows) => rows.iter().any(|(table, _)| table.ends_with(".t") || table == "t"),
+            other => panic!("{other:?}"),
+        };
+    let turns = (1..=10).filter(|turn| always(&mut p, 1000 * turn)).count();
+    assert!(turns >= 3, "{turns} of 10");
+}
+
+#[test]
+fn digests_are_taken_by_their_fields() {
+    let mut p = pipeline_with_sets();
+    let mut outputs = Vec::new();
+    for packet in 0..3000u32 {
+        p.process(0, 0, &[packet.to_be_bytes(), [0; 4]].concat(), &mut outputs);
+    }
+    let mut taken = Vec::new();
+    loop {
+        match p.act(Time::ZERO, &StateOp::TakeDigests {}.into()).unwrap() {
+            Answer::Digests(digests) if digests.is_empty() => break,
+            Answer::Digests(digests) => {
+                let fields: usize = digests.iter().map(|digest| digest.fields.len()).sum();
+                assert!(fields + digests.len() <= 4096, "{fields} fields of {}", digests.len());
+                taken.push(digests.len());
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    // Two fields each, and the message itself.
+    assert_eq!(taken, [1365, 1365, 270]);
+}
+
+/// What operations that need not be done whole count for while packets wait, with what they replace.
+#[test]
+fn updates_count_by_the_sets_that_they_set_and_replace() {
+    let mut p = pipeline_with_sets();
+    add_set(&mut p, 5, 1000, 0);
+    let entry = || control::EntryRef::Key(vec![Match::Exact(5u64.into())], None);
+    let set = |actions| {
+        let call = Call { action: "to".into(), values: vec![1.into()] };
+        let to = Leads::Set(vec![Choice { call, weight: 1, watch: Vec::new() }; actions]);
+        Op::from(TableOp::Set {
+            table: "picks".into(),
+            entry: entry(),
+            to: Some(to),
+            extras: Extras::default(),
+        })
+    };
+    let note = Extras { note: Some(vec![1]), ..Extras::default() };
+    let cases = [
+        (set(300), 1300),
+        (TableOp::Set { table: "picks".into(), entry: entry(), to: None, extras: note }.into(), 1000),
+        (TableOp::Delete { table: "picks".into(), entry: entry() }.into(), 1000),
+        (TableOp::Delete { table: "t".into(), entry: entry() }.into(), MOST_AT_A_TIME / 64),
+        (TableOp::Delete { table: "none".into(), entry: entry() }.into(), MOST_AT_A_TIME / 64),
+    ];
+    for (op, parts) in cases {
+        assert_eq!(p.parts_of(&op), parts, "{op:?}");
+    }
+}
+
+/// Large groups and sessions are fewer than are asked for, one at least.
+#[test]
+fn groups_are_read_by_what_is_in_them() {
+    let mut p = pipeline_with_sets();
+    for member in 0..MOST_SHARES as u32 {
+        let to = Call { action: "to".into(), values: vec![1.into()] };
+        let op = ProfileOp::AddMember { profile: "chosen".into(), member: Some(member), to };
+        p.act(Time::ZERO, &op.into()).unwrap();
+    }
+    let sizes = [MOST_SHARES, 1000, 3000, 97, 0, 4000, 1, 1];
+    for (group, size) in (1..).zip(sizes) {
+        let shares = (0..size as u32).map(|member| Share { member, weight: 1, watch: vec![1] }).collect();
+        let profile = "chosen".into();
+        let set = ProfileOp::SetGroup { profile, group, shares, max_size: 0, put: Put::Either };
+        let copies: Vec<_> = (0..size as u32).map(|rid| (1, rid)).collect();
+        let to = Mirror { copies: copies.clone(), ..Mirror::default() };
+        let mirror = CopiesOp::SetMirror { session: group, to, put: Put::Either };
+        let multicast = CopiesOp::SetGroup { group, copies, put: Put::Either };
+        for op in [set.into(), mirror.into(), multicast.into()] {
+            p.act(Time::ZERO, &op).unwrap();
+        }
+    }
+    type Read = fn(Option<u32>, Option<u32>) -> Op;
+    let kinds: [Read; 3] = [
+        |start, count| ProfileOp::ReadGroups { profile: "chosen".into(), start, count }.into(),
+        |start, count| CopiesOp::ReadGroups { start, count }.into(),
+        |start, count| CopiesOp::ReadMirrors { start, count }.into(),
+    ];
+    for read in kinds {
+        let mut numbers = |start, count| -> Vec<u32> {
+            match p.act(Time::ZERO, &read(Some(start), count)).unwrap() {
+                Answer::Groups(groups) => groups.iter().map(|group| group.group).collect(),
+                Answer::Multicast(groups) => groups.iter().map(|(group, _)| *group).collect(),
+                Answer::Mirrors(sessions) => sessions.iter().map(|session| session.session).collect(),
+                other => panic!("{other:?}"),
+            }
+        };
+        let (mut start, mut found) = (0, Vec::new());
+        loop {
+            let some = numbers(start, Some(16));
+            let Some(last) = some.last() else { break };
+            start = last + 1;
+            found.push(some);
+        }
+        // A group that is empty counts as one part.
+        assert_eq!(found, [vec![1], vec![2, 3], vec![4, 5], vec![6, 7, 8]]);
+        assert_eq!(numbers(2, Some(1)), [2]);
+        assert_eq!(numbers(2, Some(0)), [0; 0]);
+        assert_eq!(numbers(1, None), [1, 2, 3, 4, 5, 6, 7, 8]);
+    }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use commands::cli::{Script, Session, answer_text, operation, operation_words};
-use control::{Answer, FixedOp, Op, StateOp, TableOp, Target as _};
+use control::{Answer, FixedOp, MOST_AT_A_TIME, Op, StateOp, TableOp, Target as _};
 use network::{Network, NodeId};
 use p4lang::ir;
 use parking_lot::Mutex;
@@ -36,6 +36,16 @@ impl Held<'_> {
             Held::Switch(network, node) => network.act(*node, op),
             Held::Alone(alone) => alone.pipeline.act(Time::from_ps(alone.now), op),
         }
+    }
+
+    /// As an operation, with so many pages of a table's entries as packets may wait for.
+    fn act_on_pages(&mut self, op: &Op) -> control::Result<Answer> {
+        if let Op::Table(op) = op
+            && let Ok((pipeline, now)) = self.pipeline()
+        {
+            return pipeline.act_on_pages(Time::from_ps(now), op);
+        }
+        self.act(op)
     }
 
     fn act_all(&mut self, ops: &[Op]) -> Result<Vec<Answer>, (usize, control::Error)> {
@@ -94,6 +104,25 @@ impl Target {
         }
     }
 
+    /// Does operations, as many at a time as packets may wait for; the answer of each.
+    fn do_each(&self, ops: &[&Op]) -> Vec<control::Result<Answer>> {
+        let mut done = Vec::with_capacity(ops.len());
+        while done.len() < ops.len() {
+            self.between(|mut held| {
+                let mut parts = 0;
+                for op in &ops[done.len()..] {
+                    let own = held.pipeline().map_or(0, |(pipeline, _)| pipeline.parts_of(op));
+                    if parts > 0 && parts + own > MOST_AT_A_TIME {
+                        break;
+                    }
+                    parts += own;
+                    done.push(held.act(op));
+                }
+            });
+        }
+        done
+    }
+
     fn do_one(&self, py: Python<'_>, op: Op) -> PyResult<Answer> {
         self.with(py, |mut held| held.act(&op)).map_err(|error| raise(py, &error))
     }
@@ -137,33 +166,26 @@ impl Target {
     }
 
     /// Reads entries as a `table_read` of several does, up to `slices` times in a row, with packets in between; gives them,
-    /// and the handle from which to go on. A slice is some pages, as many as are copied in half a millisecond: whoever waits for
-    /// the data plane waits longer for its turn than for them.
+    /// and the handle from which to go on. A slice is as many as are copied in half a millisecond: whoever waits for the data plane
+    /// waits longer for its turn than for them.
     fn table_entries(
         &self,
         py: Python<'_>,
         op: &Bound<'_, PyAny>,
         slices: u32,
     ) -> PyResult<(Entries, Option<u32>)> {
-        const PAGES: usize = 4;
         let mut op = PythonSource::read(op, self, &OnceCell::new())?;
         let read = py.detach(|| {
             let mut entries = Vec::new();
             for _ in 0..slices {
-                let more = self.between(|mut held| {
-                    for _ in 0..PAGES {
-                        let Answer::Rows { rows, next } = held.act(&op)? else { return Ok(false) };
-                        entries.extend(rows);
-                        let (Op::Table(TableOp::Read { start, .. }), Some(next)) = (&mut op, next) else {
-                            return Ok(false);
-                        };
-                        *start = next;
-                    }
-                    Ok(true)
-                })?;
-                if !more {
+                let Answer::Rows { rows, next } = self.between(|mut held| held.act_on_pages(&op))? else {
                     return Ok((entries, None));
-                }
+                };
+                entries.extend(rows);
+                let (Op::Table(TableOp::Read { start, .. }), Some(next)) = (&mut op, next) else {
+                    return Ok((entries, None));
+                };
+                *start = next;
             }
             let Op::Table(TableOp::Read { start, .. }) = op else { return Ok((entries, None)) };
             Ok((entries, Some(start)))
@@ -171,7 +193,8 @@ impl Target {
         read.map(|(rows, next)| (Entries { rows }, next)).map_err(|error| raise(py, &error))
     }
 
-    /// Does operations in order, whatever comes of each; gives for each its answer, or the error that `act` would have raised.
+    /// Does operations in order, whatever comes of each; gives for each its answer, or the error that `act` would have raised. Packets
+    /// go between them where they would wait for too much.
     fn act_each<'py>(
         &self,
         py: Python<'py>,
@@ -180,8 +203,7 @@ impl Target {
         let program = OnceCell::new();
         let ops: Vec<PyResult<Op>> = ops.iter().map(|op| PythonSource::read(op, self, &program)).collect();
         let read: Vec<&Op> = ops.iter().filter_map(|op| op.as_ref().ok()).collect();
-        let done = self.with(py, |mut held| read.into_iter().map(|op| held.act(op)).collect::<Vec<_>>());
-        let mut done = done.into_iter();
+        let mut done = py.detach(|| self.do_each(&read)).into_iter();
         let each = ops.iter().map(|op| match op {
             Err(error) => Ok(error.value(py).clone().into_any()),
             Ok(_) => match done.next() {

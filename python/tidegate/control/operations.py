@@ -279,7 +279,7 @@ class GroupsRead(Operation):
     start: int | None = None
     """The number from which on; `None`: from the first."""
     count: int | None = None
-    """How many, in the order of their numbers; `None`: all from there on."""
+    """How many at most, in the order of their numbers, fewer if they are large; `None`: all from there on."""
 
 
 @dataclass(slots=True)
@@ -504,7 +504,7 @@ class MulticastRead(Operation):
     start: int | None = None
     """The number from which on; `None`: from the first."""
     count: int | None = None
-    """How many, in the order of their numbers; `None`: all from there on."""
+    """How many at most, in the order of their numbers, fewer if they are large; `None`: all from there on."""
 
 
 @dataclass(slots=True)
@@ -539,7 +539,7 @@ class MirrorRead(Operation):
     start: int | None = None
     """The number from which on; `None`: from the first."""
     count: int | None = None
-    """How many, in the order of their numbers; `None`: all from there on."""
+    """How many at most, in the order of their numbers, fewer if they are large; `None`: all from there on."""
 
 
 @dataclass(slots=True)

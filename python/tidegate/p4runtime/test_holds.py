@@ -246,6 +246,14 @@ def test_members_of_groups_and_copies_count_as_cells() -> None:
             assert [hold.operations for hold in holds.control] == [2, 2, 2, 1]
             too_many = group(made, 9, *[(number, 1) for number in range(1, CELLS + 2)], size=CELLS)
             assert refused(made, "INSERT", too_many) == "RESOURCE_EXHAUSTED"
+            holds.asked.clear()
+            read = made.primary.read(
+                p4.Entity(action_profile_group={"action_profile_id": made.ids("choices")})
+            )
+            assert [len(one.action_profile_group.members) for one in read] == [CELLS // 2] * 6
+            assert [asked.start for asked in holds.asked] == [0, 3, 5, 7], (
+                "two at a time have so many members"
+            )
         all_of_them = [(number, 1, b"") for number in range(1, CELLS + 2)]
         with pytest.raises(TidegateError, match="4097 members are more than 4096"):
             made.pipeline.act(op.GroupSet("choices", 9, all_of_them, CELLS, "new"))

@@ -61,7 +61,7 @@ family! {
         ReadGroups "multicast_read" -> Multicast {
             /// The number from which on; `None`: from the first.
             start: Option<u32>,
-            /// How many, in the order of their numbers; `None`: all from there on.
+            /// How many at most, in the order of their numbers, fewer if they are large; `None`: all from there on.
             count: Option<u32>,
         }
         /// Set where the copies of a mirror session go.
@@ -84,7 +84,7 @@ family! {
         ReadMirrors "mirror_read" -> Mirrors {
             /// The number from which on; `None`: from the first.
             start: Option<u32>,
-            /// How many, in the order of their numbers; `None`: all from there on.
+            /// How many at most, in the order of their numbers, fewer if they are large; `None`: all from there on.
             count: Option<u32>,
         }
     }

@@ -89,7 +89,7 @@ family! {
             profile: Name,
             /// The number from which on; `None`: from the first.
             start: Option<u32>,
-            /// How many, in the order of their numbers; `None`: all from there on.
+            /// How many at most, in the order of their numbers, fewer if they are large; `None`: all from there on.
             count: Option<u32>,
         }
     }

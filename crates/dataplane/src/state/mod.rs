@@ -108,6 +108,8 @@ pub struct State {
     pub digests: VecDeque<DigestMessage>,
     pub digests_lost: u64,
     pub hashes: Hashes,
+    /// The table, by its index, in which idle entries are looked for first.
+    pub(crate) idle_first: usize,
     /// See [`shape`].
     pub(crate) shape: u64,
 }
@@ -153,6 +155,7 @@ impl State {
             digests: VecDeque::new(),
             digests_lost: 0,
             hashes: Hashes::default(),
+            idle_first: 0,
         }
     }
 

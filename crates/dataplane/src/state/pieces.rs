@@ -1,6 +1,8 @@
 //! Hash maps and lists of which no insertion moves much, however large they are: packets wait for it.
 
 use std::borrow::Borrow;
+use std::collections::BTreeMap;
+use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use hashbrown::HashTable;
@@ -135,6 +137,44 @@ impl<K: Hash + Eq, V> Pieces<K, V> {
             Pieces::Many(pieces) => &pieces[..],
         };
         tables.iter().flatten().map(|(key, value)| (key, value))
+    }
+}
+
+/// How often each key was added and not removed.
+#[derive(Clone)]
+pub(super) struct Counts<K>(Pieces<K, u32>);
+
+impl<K> Default for Counts<K> {
+    fn default() -> Counts<K> {
+        Counts(Pieces::default())
+    }
+}
+
+impl<K: Hash + Eq> Counts<K> {
+    pub fn add(&mut self, keys: impl IntoIterator<Item = K>) {
+        for key in keys {
+            let before = self.0.get(&key).copied().unwrap_or(0);
+            self.0.insert(key, before + 1);
+        }
+    }
+
+    pub fn remove(&mut self, keys: impl IntoIterator<Item = K>) {
+        for key in keys {
+            match self.0.get_mut(&key) {
+                Some(count) if *count > 1 => *count -= 1,
+                _ => _ = self.0.remove(&key),
+            }
+        }
+    }
+
+    pub fn has(&self, key: &K) -> bool {
+        self.0.get(key).is_some()
+    }
+}
+
+impl<K: Hash + Ord + fmt::Debug> fmt::Debug for Counts<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.0.iter().collect::<BTreeMap<_, _>>()).finish()
     }
 }
 

@@ -2,10 +2,10 @@
 //!
 //! Members and groups have numbers: those that are asked for, or the next that is free.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 
-use super::pieces::Pieces;
+use super::pieces::{Counts, Pieces};
 use super::room::SLOT;
 use super::target::{Target, weighted};
 
@@ -59,16 +59,6 @@ impl<T: fmt::Debug> fmt::Debug for Map<T> {
     }
 }
 
-/// How many groups have each member.
-#[derive(Clone, Default)]
-struct Uses(Pieces<u32, u32>);
-
-impl fmt::Debug for Uses {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.0.iter().collect::<BTreeMap<_, _>>()).finish()
-    }
-}
-
 /// Picks that a group's weights may come to.
 pub const MAX_WEIGHT: u32 = 65_536;
 
@@ -79,7 +69,8 @@ pub(crate) type Member = (u32, Box<[u64]>);
 pub struct Profile {
     members: Map<Member>,
     groups: Map<Group>,
-    in_groups: Uses,
+    /// How many groups have each member.
+    in_groups: Counts<u32>,
     next_member: u32,
     next_group: u32,
     /// Whether its members are beside the program's declared sizes: it has none.
@@ -108,6 +99,10 @@ impl Group {
 
     pub fn shares(&self) -> &[Share] {
         &self.shares
+    }
+
+    fn members(&self) -> impl Iterator<Item = u32> {
+        self.shares.iter().map(|share| share.member)
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -159,7 +154,7 @@ impl Profile {
 
     /// Removes a member, unless a group has it.
     pub fn remove_member(&mut self, member: u32) -> Result<(), &'static str> {
-        if self.in_groups.0.get(&member).is_some() {
+        if self.in_groups.has(&member) {
             return Err("a group has it");
         }
         self.put_member(member, None).then_some(()).ok_or("there is no such member")
@@ -227,23 +222,13 @@ impl Profile {
 
     /// As [`Profile::put_member`]; whether there was one.
     pub(crate) fn put_group(&mut self, number: u32, group: Option<Group>) -> bool {
-        for share in group.iter().flat_map(|group| &group.shares) {
-            let before = self.in_groups.0.get(&share.member).copied().unwrap_or(0);
-            self.in_groups.0.insert(share.member, before + 1);
-        }
+        self.in_groups.add(group.iter().flat_map(Group::members));
         self.added += group.as_ref().map_or(0, Group::bytes);
         let before = match group {
             Some(group) => self.groups.insert(number, group),
             None => self.groups.remove(&number),
         };
-        for share in before.iter().flat_map(|group| &group.shares) {
-            if let Some(count) = self.in_groups.0.get_mut(&share.member) {
-                *count -= 1;
-                if *count == 0 {
-                    self.in_groups.0.remove(&share.member);
-                }
-            }
-        }
+        self.in_groups.remove(before.iter().flat_map(Group::members));
         self.added -= before.as_ref().map_or(0, Group::bytes);
         before.is_some()
     }

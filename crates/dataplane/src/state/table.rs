@@ -6,7 +6,6 @@
 //! A smaller priority number wins, as in the reference switch; of equal ones the entry that was added first.
 
 pub(crate) mod undo;
-mod uses;
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -19,14 +18,14 @@ use super::aging::Aging;
 use super::exact::{Exact, Packing, direct};
 use super::lpm::{Lpm, Places};
 use super::meter::{Color, MeterCell};
-use super::pieces::{Pieces, make_room};
+use super::pieces::{Counts, Pieces, make_room};
 use super::rows::{Rows, Shape};
+use super::target::SETS;
 use super::ternary::Ternary;
 use super::words::{limbs, number, words};
 use smallvec::SmallVec;
-use uses::Uses;
 
-pub use super::target::Target;
+pub use super::target::{Page, Target};
 
 /// Here a smaller priority wins, in P4Runtime a larger one: the one is this less the other.
 pub const TOP_PRIORITY: u32 = i32::MAX as u32;
@@ -118,7 +117,8 @@ pub struct TableState {
     added: u64,
     counts: bool,
     aging: Aging,
-    uses: Uses,
+    /// How many entries lead to each member and group, and how many have sets of actions: see [`Target::used`].
+    uses: Counts<u64>,
     /// The control plane's own note of the default.
     default_note: Vec<u8>,
     /// Bytes of notes and of sets of actions: see [`super::room`].
@@ -151,7 +151,7 @@ impl TableState {
             added: 0,
             counts: table.direct_counter.is_some(),
             aging: Aging::default(),
-            uses: Uses::default(),
+            uses: Counts::default(),
             default_note: Vec::new(),
             added_bytes: 0,
         };
@@ -196,16 +196,19 @@ impl TableState {
         self.entries.iter().zip(0..).filter_map(|(entry, handle)| Some((handle, entry.as_ref()?)))
     }
 
-    /// Up to `most` entries with their handles, of so many handles from one on, and the handle to go on from if there are more.
-    pub fn page(&self, first: u32, most: usize, handles: usize) -> (Vec<(u32, &Entry)>, Option<u32>) {
+    /// A page of entries with their handles, of so many handles from one on, and the handle to go on from if there are more.
+    pub fn page(&self, first: u32, mut page: Page, handles: usize) -> (Vec<(u32, &Entry)>, Option<u32>) {
         let start = self.entries.len().min(first as usize);
-        let mut next = start;
+        let end = self.entries.len().min(start.saturating_add(handles));
         let mut found = Vec::new();
-        while next < self.entries.len().min(start.saturating_add(handles)) && found.len() < most {
-            found.extend(self.entries[next].as_ref().map(|entry| (next as u32, entry)));
-            next += 1;
+        for next in start..end {
+            let Some(entry) = &self.entries[next] else { continue };
+            if !page.take(&entry.target) {
+                return (found, Some(next as u32));
+            }
+            found.push((next as u32, entry));
         }
-        (found, (next < self.entries.len()).then_some(next as u32))
+        (found, (end < self.entries.len()).then_some(end as u32))
     }
 
     /// Entries of so many handles, from one on, and the handle after them if there are more.
@@ -252,7 +255,7 @@ impl TableState {
     }
 
     /// Entries that were not hit for as long as their timeout, `most` of them, after so many looks. The timeout of each begins anew.
-    pub fn take_idle(&mut self, now: u64, most: usize, looks: usize) -> Vec<u32> {
+    pub fn take_idle(&mut self, now: u64, most: usize, looks: usize, page: &mut Page) -> Vec<u32> {
         let mut idle = Vec::new();
         for _ in 0..looks {
             if idle.len() >= most {
@@ -260,12 +263,17 @@ impl TableState {
             }
             let Some(handle) = self.aging.pop(now) else { break };
             let Some(Some(entry)) = self.entries.get_mut(handle as usize) else { continue };
-            entry.due = entry.last_hit.saturating_add(entry.idle_timeout);
-            if entry.due <= now {
+            let due = entry.last_hit.saturating_add(entry.idle_timeout);
+            if due > now {
+                entry.due = due;
+            } else if page.take(&entry.target) {
                 idle.push(handle);
                 entry.due = now.saturating_add(entry.idle_timeout);
             }
             self.aging.add(entry.due, handle);
+            if page.is_full() {
+                break;
+            }
         }
         idle
     }
@@ -283,12 +291,12 @@ impl TableState {
 
     /// Whether an entry leads to a member or group.
     pub fn leads_to(&self, target: &Target) -> bool {
-        self.uses.has(target)
+        target.used().is_some_and(|used| self.uses.has(&used))
     }
 
     /// Whether an entry has a set of actions.
     pub fn has_sets(&self) -> bool {
-        self.uses.has_sets()
+        self.uses.has(&SETS)
     }
 
     pub fn default_note(&self) -> &[u8] {
@@ -315,8 +323,8 @@ impl TableState {
     pub fn set_target(&mut self, handle: u32, target: Target) -> bool {
         let Some(Some(entry)) = self.entries.get_mut(handle as usize) else { return false };
         self.rows.set(handle + 1, &target);
-        self.uses.add(&target);
-        self.uses.remove(&entry.target);
+        self.uses.add(target.used());
+        self.uses.remove(entry.target.used());
         self.added_bytes = self.added_bytes + target.added() - entry.target.added();
         entry.target = target;
         true
@@ -462,7 +470,7 @@ impl TableState {
             }
         }
         self.rows.set(handle + 1, &entry.target);
-        self.uses.add(&entry.target);
+        self.uses.add(entry.target.used());
         self.added_bytes += entry.added();
         if entry.due > 0 {
             self.aging.add(entry.due, handle);
@@ -504,7 +512,7 @@ impl TableState {
                 }
             }
         }
-        self.uses.remove(&entry.target);
+        self.uses.remove(entry.target.used());
         self.aging.remove(entry.due, handle);
         make_room(&mut self.free, 1, self.size);
         self.free.push(handle);
@@ -516,7 +524,7 @@ impl TableState {
     pub fn clear(&mut self) {
         self.entries.clear();
         self.free.clear();
-        self.uses.clear();
+        self.uses = Counts::default();
         self.live = 0;
         self.added_bytes = self.default.added() + self.default_note.len() as u64;
         self.aging = Aging::default();

@@ -2,6 +2,9 @@
 
 use super::room::SLOT;
 
+/// Sets of actions are counted together: see [`Target::used`].
+pub(super) const SETS: u64 = u64::MAX;
+
 /// What an entry leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
@@ -16,6 +19,24 @@ pub enum Target {
 }
 
 impl Target {
+    /// What it is counted by, to know without going through the entries whether one leads there. Actions are not counted.
+    pub(super) fn used(&self) -> Option<u64> {
+        match self {
+            Target::Action { .. } => None,
+            Target::Member(member) => Some(u64::from(*member)),
+            Target::Group(group) => Some(1 << 32 | u64::from(*group)),
+            Target::Set(_) => Some(SETS),
+        }
+    }
+
+    /// Actions that it has to choose from, if it has some of its own.
+    pub(crate) fn choices(&self) -> usize {
+        match self {
+            Target::Set(set) => set.choices.len(),
+            _ => 0,
+        }
+    }
+
     /// Bytes that it has beside those of an entry at its declared size: see [`super::room`].
     pub(crate) fn added(&self) -> u64 {
         match self {
@@ -56,6 +77,39 @@ impl ActionSet {
         let of = |choice: &Choice| size_of::<Choice>() + size_of_val(&*choice.args) + choice.watch.len();
         let all = self.choices.iter().map(of).sum::<usize>() + size_of_val(&*self.picks);
         SLOT + (size_of::<ActionSet>() + all) as u64
+    }
+}
+
+/// Actions of a set whose reading takes as long as that of an entry.
+const ACTIONS: usize = 2;
+
+/// Entries that are read while packets wait. The actions of their sets count, too, so that there are fewer entries with large sets.
+#[derive(Debug)]
+pub struct Page {
+    left: usize,
+    empty: bool,
+    full: bool,
+}
+
+impl Page {
+    /// Of so many entries, or one, whatever is in it.
+    pub fn of(most: usize) -> Page {
+        Page { left: most, empty: true, full: false }
+    }
+
+    /// Whether an entry that leads there has room; if it has, it is taken.
+    pub(super) fn take(&mut self, target: &Target) -> bool {
+        let left = self.left.checked_sub(1 + target.choices() / ACTIONS);
+        self.full = left.is_none() && !self.empty;
+        if !self.full {
+            (self.left, self.empty) = (left.unwrap_or(0), false);
+        }
+        !self.full
+    }
+
+    /// Whether there was no room for the last one.
+    pub(crate) fn is_full(&self) -> bool {
+        self.full
     }
 }
 

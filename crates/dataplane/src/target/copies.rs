@@ -1,8 +1,8 @@
 //! Multicast groups with their nodes, and mirror sessions.
 
-use control::{CopiesOp, MirrorState, Node, Put, Result, check};
+use control::{CopiesOp, MirrorState, Node, Put, Result};
 
-use super::{Answer, Kind, refuse_as};
+use super::{Answer, Kind, refuse_as, some_of};
 use crate::pipeline::Pipeline;
 use crate::replication::{PLACE, group_bytes, session_bytes};
 
@@ -58,8 +58,10 @@ impl Pipeline {
                 }
             }
             CopiesOp::ReadGroups { start, count } => {
-                let (start, count) = check::some(*start, *count);
-                let groups = replication.groups(start).take(count).map(|(group, nodes)| {
+                let groups = some_of(replication.groups(start.unwrap_or(0)), *count, |(group, _)| {
+                    replication.copies_in(*group)
+                });
+                let groups = groups.map(|(group, nodes)| {
                     let node =
                         |(node, rid, ports): (u32, u32, &[u32])| Node { node, rid, ports: ports.to_vec() };
                     (group, nodes.map(node).collect())
@@ -75,8 +77,10 @@ impl Pipeline {
                 replication.remove_session(*session);
             }
             CopiesOp::ReadMirrors { start, count } => {
-                let (start, count) = check::some(*start, *count);
-                let sessions = replication.sessions(start).take(count).map(|(session, to)| {
+                let sessions = some_of(replication.sessions(start.unwrap_or(0)), *count, |(_, session)| {
+                    session.copies.len() + session.group.map_or(0, |group| replication.copies_in(group))
+                });
+                let sessions = sessions.map(|(session, to)| {
                     let copies = replication.mirror(session).iter().map(|m| (m.port, m.rid)).collect();
                     MirrorState { session, to: to.clone(), copies }
                 });

@@ -23,7 +23,7 @@ mod value_set;
 
 use std::sync::Arc;
 
-use control::{Answer, Digest, Error, Kind, Op, Result, StateOp};
+use control::{Answer, Digest, Error, Kind, MOST_AT_A_TIME, Op, Result, StateOp};
 use p4lang::ir::Program;
 use units::Time;
 
@@ -36,6 +36,24 @@ pub(crate) fn refuse<T>(why: impl Into<String>) -> Result<T> {
 
 pub(crate) fn refuse_as<T>(kind: Kind, why: impl Into<String>) -> Result<T> {
     Err(Error::new(kind, why))
+}
+
+/// Of what has parts, as many as are asked for: as packets may wait for, but one at least. `None`: all.
+fn some_of<T>(
+    found: impl Iterator<Item = T>,
+    count: Option<u32>,
+    parts: impl Fn(&T) -> usize,
+) -> impl Iterator<Item = T> {
+    let (mut left, mut sum) = (count, 0);
+    found.take_while(move |one| {
+        let Some(left) = &mut left else { return true };
+        let first = sum == 0;
+        sum += parts(one).max(1);
+        *left > 0 && (first || sum <= MOST_AT_A_TIME) && {
+            *left -= 1;
+            true
+        }
+    })
 }
 
 impl control::Target for Pipeline {

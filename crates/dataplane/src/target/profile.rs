@@ -6,7 +6,7 @@ use control::{MOST_SHARES, Name, ProfileOp, Put, Result, check};
 use num_bigint::BigUint;
 use p4lang::ir::TableId;
 
-use super::{Answer, Kind, refuse, refuse_as};
+use super::{Answer, Kind, refuse, refuse_as, some_of};
 use crate::pipeline::Pipeline;
 use crate::state::profile::{Choice, Group, MAX_WEIGHT, Share};
 use crate::state::table::Target;
@@ -53,8 +53,8 @@ impl Pipeline {
                 self.group_delete(profile.profile(&program)?, *group)?;
             }
             ProfileOp::ReadGroups { profile, start, count } => {
-                let (start, count) = check::some(*start, *count);
-                let groups = self.state.profiles[profile.profile(&program)?].groups(start).take(count);
+                let groups = self.state.profiles[profile.profile(&program)?].groups(start.unwrap_or(0));
+                let groups = some_of(groups, *count, |(_, group)| group.shares().len());
                 let group = |(group, found): (u32, &Group)| control::Group {
                     group,
                     shares: found.shares().to_vec(),

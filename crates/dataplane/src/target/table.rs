@@ -8,7 +8,7 @@ use units::Time;
 use super::{Answer, refuse, refuse_as};
 use crate::pipeline::Pipeline;
 use crate::state::profile::{ActionSet, Choice};
-use crate::state::table::{Entry, Target, action_args, action_words};
+use crate::state::table::{Entry, Page, Target, action_args, action_words};
 
 impl Pipeline {
     pub fn table_id(&self, name: &str) -> Result<TableId> {
@@ -152,8 +152,10 @@ impl Pipeline {
     }
 }
 
-/// Entries that are read at a time.
+/// Entries that are read at a time, of a [`Page`].
 const PAGE: usize = 256;
+/// Pages for which packets wait at most.
+const PAGES: usize = 4;
 /// Handles that are gone through for them at most.
 const PASSED: usize = 1024;
 /// Handles whose entries are summed at a time.
@@ -208,7 +210,7 @@ impl Pipeline {
                 return Ok(Answer::Default { to, note: state.default_note().to_vec() });
             }
             TableOp::Read { table, start, only } => {
-                return self.rows(&program, ps, table.table(&program)?, *start, only.as_ref());
+                return self.rows(&program, ps, table.table(&program)?, (*start, 1), only.as_ref());
             }
             TableOp::TakeIdle {} => return Ok(self.take_idle(&program, ps)),
             TableOp::Totals { table, start } => {
@@ -217,6 +219,16 @@ impl Pipeline {
             }
         }
         Ok(Answer::Done)
+    }
+
+    /// As the operation, with several pages of a reading of all entries: as many as packets may wait for.
+    ///
+    /// # Errors
+    /// As the operation.
+    pub fn act_on_pages(&mut self, now: Time, op: &TableOp) -> Result<Answer> {
+        let TableOp::Read { table, start, only: None } = op else { return self.act_on_table(now, op) };
+        let program = self.program().clone();
+        self.rows(&program, now.as_ps(), table.table(&program)?, (*start, PAGES), None)
     }
 
     /// What an entry leads to, as lookups have it.
@@ -258,14 +270,14 @@ impl Pipeline {
         program: &Program,
         now: u64,
         id: TableId,
-        from: u32,
+        (from, pages): (u32, usize),
         only: Option<&EntryRef>,
     ) -> Result<Answer> {
         let state = &self.state.tables[id.index()];
         let row = |handle, entry: &Entry| row(program, id, now, handle, entry);
         let handle = match only {
             None => {
-                let (entries, next) = state.page(from, PAGE, PASSED);
+                let (entries, next) = state.page(from, Page::of(pages * PAGE), pages * PASSED);
                 let rows = entries.into_iter().map(|(handle, entry)| row(handle, entry)).collect();
                 return Ok(Answer::Rows { rows, next });
             }
@@ -279,16 +291,23 @@ impl Pipeline {
         Ok(Answer::Rows { rows: found.into_iter().collect(), next: None })
     }
 
-    /// Entries of all tables that were not hit for as long as their timeout; of each table a page at most, after some looks.
+    /// Entries of all tables that were not hit for as long as their timeout; of each table a page at most, after some looks, and of
+    /// all of them some pages. The table that these end at is first the next time, or the one after it if it has had its turn.
     fn take_idle(&mut self, program: &Program, now: u64) -> Answer {
-        let mut rows = Vec::new();
+        let (mut rows, mut page) = (Vec::new(), Page::of(PAGES * PAGE));
         let ages = || program.tables.iter().enumerate().filter(|(_, t)| t.support_timeout);
         let looks = (LOOKS / ages().count().max(1)).max(1);
-        for (index, table) in ages() {
+        let first = ages().position(|(index, _)| index >= self.state.idle_first).unwrap_or(0);
+        for (index, table) in ages().skip(first).chain(ages().take(first)) {
             let (id, state) = (TableId(index as u32), &mut self.state.tables[index]);
-            for handle in state.take_idle(now, PAGE, looks) {
-                let found = state.entry(handle).map(|entry| row(program, id, now, handle, entry));
+            let taken = state.take_idle(now, PAGE, looks, &mut page);
+            for handle in &taken {
+                let found = state.entry(*handle).map(|entry| row(program, id, now, *handle, entry));
                 rows.extend(found.map(|row| (table.info.name.clone(), row)));
+            }
+            if page.is_full() {
+                self.state.idle_first = if taken.is_empty() { index } else { index + 1 };
+                break;
             }
         }
         Answer::Idle(rows)

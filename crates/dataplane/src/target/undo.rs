@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::ops::{IndexMut, Range};
 
 use control::{
-    ArrayOp, At, Cells, CopiesOp, Error, Kind, Leads, MOST_CELLS_IN_ALL, MOST_IN_ALL, Op, ProfileOp, Result,
-    StateOp, TableOp, Target, ValueSetOp,
+    ArrayOp, At, Cells, CopiesOp, EntryRef, Error, Kind, Leads, MOST_AT_A_TIME, MOST_CELLS_IN_ALL,
+    MOST_IN_ALL, Op, ProfileOp, Result, StateOp, TableOp, Target, ValueSetOp,
 };
 use p4lang::ir::{EntryMatch, TableId};
 use units::Time;
@@ -19,7 +19,6 @@ use units::Time;
 use super::Answer;
 use super::array::span;
 use crate::pipeline::Pipeline;
-use crate::replication::PLACE;
 use crate::state::meter::MeterCell;
 use crate::state::profile::{Group, Member, Profile};
 use crate::state::table::TableState;
@@ -252,7 +251,13 @@ impl Pipeline {
         Ok(step)
     }
 
+    /// What an operation counts for of [`control::MOST_AT_A_TIME`]: the cells that it changes, or a 64th of all, if it is done.
+    pub fn parts_of(&self, op: &Op) -> usize {
+        self.cells_of(op).unwrap_or(0).max(MOST_AT_A_TIME / 64)
+    }
+
     /// How many cells an operation changes: those beyond 8 words are several, and so are members of a value set by their fields.
+    /// Members of groups, copies and actions of sets count as well, also those that are replaced.
     fn cells_of(&self, op: &Op) -> Result<usize> {
         let (program, state) = (self.program(), &self.state);
         let of = |len: usize, at: At| span("", "", len, at).map(|cells| cells.len());
@@ -277,18 +282,33 @@ impl Pipeline {
             Op::ValueSet(ValueSetOp::Set { value_set, members }) => {
                 members.len() * program.value_sets[value_set.value_set(program)?].fields.len()
             }
-            // With what is replaced.
             Op::Profile(ProfileOp::SetGroup { profile, group, shares, .. }) => {
                 shares.len() + self.shares_of(profile.profile(program)?, *group)
             }
             Op::Profile(ProfileOp::DeleteGroup { profile, group }) => {
                 self.shares_of(profile.profile(program)?, *group)
             }
-            Op::Copies(CopiesOp::SetGroup { group, copies, .. }) => copies.len() + self.copies_of(*group),
-            Op::Copies(CopiesOp::DeleteGroup { group, .. }) => self.copies_of(*group),
-            Op::Copies(CopiesOp::SetMirror { to, .. }) => to.copies.len(),
-            Op::Table(TableOp::Add { to: Leads::Set(choices), .. }) => choices.len(),
-            Op::Table(TableOp::Set { to: Some(Leads::Set(choices)), .. }) => choices.len(),
+            // The group is made anew.
+            Op::Profile(
+                ProfileOp::JoinGroup { profile, group, .. } | ProfileOp::LeaveGroup { profile, group, .. },
+            ) => 2 * self.shares_of(profile.profile(program)?, *group),
+            Op::Copies(CopiesOp::SetGroup { group, copies, .. }) => {
+                copies.len() + self.replication.copies_in(*group)
+            }
+            Op::Copies(CopiesOp::DeleteGroup { group, .. }) => self.replication.copies_in(*group),
+            Op::Copies(CopiesOp::SetMirror { session, to, .. }) => to.copies.len() + self.copies_to(*session),
+            Op::Copies(CopiesOp::DeleteMirror { session, .. }) => self.copies_to(*session),
+            Op::Table(TableOp::Add { to, .. }) => choices(to),
+            Op::Table(TableOp::Set { table, entry, to, .. }) => {
+                to.as_ref().map_or(0, choices) + self.choices_of(table.table(program)?, entry)
+            }
+            Op::Table(TableOp::Delete { table, entry }) => self.choices_of(table.table(program)?, entry),
+            Op::Table(TableOp::SetDefault { table, to, .. }) => {
+                choices(to) + state.tables[table.table(program)?.index()].default_target().choices()
+            }
+            Op::Table(TableOp::ResetDefault { table }) => {
+                state.tables[table.table(program)?.index()].default_target().choices()
+            }
             _ => 0,
         })
     }
@@ -297,8 +317,16 @@ impl Pipeline {
         self.state.profiles[profile].group(group).map_or(0, |group| group.shares().len())
     }
 
-    fn copies_of(&self, group: u32) -> usize {
-        (self.replication.bytes_of_group(group) / PLACE) as usize
+    fn copies_to(&self, session: u32) -> usize {
+        self.replication.session(session).map_or(0, |session| session.copies.len())
+    }
+
+    /// Actions of the set of an entry that is there.
+    fn choices_of(&self, id: TableId, entry: &EntryRef) -> usize {
+        let state = &self.state.tables[id.index()];
+        // Entries need not be looked for in tables without sets.
+        let handle = if state.has_sets() { self.handle(self.program(), id, entry).ok() } else { None };
+        handle.and_then(|handle| state.entry(handle)).map_or(0, |entry| entry.target().choices())
     }
 
     /// How a change of direct counters or meters is taken back: of one entry, or of all.
@@ -356,6 +384,14 @@ impl Pipeline {
         for (index, start, cells) in saved.meters.into_iter().rev() {
             put_cells_back(&mut self.state.meters[index], start, &cells);
         }
+    }
+}
+
+/// Actions of a set that an entry is to have.
+fn choices(to: &Leads) -> usize {
+    match to {
+        Leads::Set(choices) => choices.len(),
+        _ => 0,
     }
 }
 

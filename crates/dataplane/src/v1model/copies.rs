@@ -22,7 +22,7 @@ impl Pipeline {
             self.drop_packet(DropReason::Copies, trace);
             return None;
         }
-        let cost = COPY + bytes / 16 + self.layout.frame_len as u64 / 8 + self.costs.copy;
+        let cost = COPY + bytes / 16 + self.layout.frame_len as u64 / 8 + self.costs.egress;
         self.spent += cost;
         if !of.charge(cost) {
             self.drop_packet(DropReason::WorkBudget, trace);
@@ -83,7 +83,7 @@ impl Pipeline {
             self.set(&mut copy.frame, |s| s.ingress_port, u64::from(port));
             self.set(&mut copy.frame, |s| s.packet_length, length);
             let Work { frame, budget, .. } = &mut *copy;
-            if !budget.charge(self.costs.ingress + self.forgetting()) {
+            if !budget.charge(self.costs.parser + self.forgetting()) {
                 self.drop_packet(DropReason::WorkBudget, trace.as_deref_mut());
                 self.keep_work(copy);
                 return;

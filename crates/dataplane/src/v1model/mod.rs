@@ -84,10 +84,11 @@ impl PacketPath for Path {
     fn costs(&self, prices: Prices<'_>, view: &View) -> PassCosts {
         let Some(v1) = view.downcast_ref::<V1Model>() else { return PassCosts::default() };
         let controls = |ids: &[ControlId]| ids.iter().map(|id| prices.control(*id)).sum::<u64>();
+        let parser = prices.parser(v1.parser);
         PassCosts {
-            ingress: prices.parser(v1.parser) + controls(&[v1.verify_checksum, v1.ingress]),
+            parser,
+            ingress: parser + controls(&[v1.verify_checksum, v1.ingress]),
             egress: controls(&[v1.egress, v1.compute_checksum, v1.deparser]),
-            copy: 0,
         }
     }
 

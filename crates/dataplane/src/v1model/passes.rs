@@ -12,7 +12,7 @@ use crate::work::{Incoming, Next, Pass, QueueInfo, Work};
 impl Pipeline {
     pub(crate) fn ingress(&mut self, now: u64, incoming: Incoming, mut trace: Option<&mut Trace>) {
         let Incoming { port, mut packet, instance, kept, passes, mut budget } = incoming;
-        let cost = self.costs.pass(self.layout.frame_len);
+        let cost = if passes == 0 { self.first_pass } else { self.costs.pass(self.layout.frame_len) };
         self.spent += cost;
         if !budget.charge(cost) {
             self.drop_packet(DropReason::WorkBudget, trace);

@@ -40,12 +40,15 @@ MEMBERS, GROUPS = 1024, 16
 
 
 def pages(ask: Callable[[int, int], Sequence[Any]], size: int) -> Iterator[Sequence[Any]]:
-    """Rows that begin with their number, some at a time: `ask` gives those from a number on, in order, as many as it is told."""
+    """Rows that begin with their number, some at a time: `ask` gives those from a number on, in order, as many as it is told.
+
+    Of large ones it gives fewer.
+    """
     start, rows = 0, ask(0, size)
     while rows:
         yield rows
         start = rows[-1][0] + 1
-        rows = ask(start, size) if len(rows) == size and start < 1 << 32 else ()
+        rows = ask(start, size) if start < 1 << 32 else ()
 
 
 def some(rows: Sequence[Any], start: int | None, count: int | None) -> Sequence[Any]:
