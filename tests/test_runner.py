@@ -10,7 +10,7 @@ import pytest
 
 from tidegate import TidegateError
 from tidegate.control import Controller, Digest, PacketIn, SwitchApi
-from tidegate.control.delivery import MOST_WAITING, Distributor, Mailbox, Messages
+from tidegate.control.delivery import MOST_IDLE, MOST_WAITING, Distributor, Mailbox, Messages
 from tidegate.control.runner import Managed, Runner, failure
 from tidegate.hosts.agents import Agent, Connection, HostAgents
 from tidegate.network import Network
@@ -279,6 +279,35 @@ def test_messages_are_taken_once_and_reach_all() -> None:
     distributor.poll()
     assert len(heard) == 1
     assert box.take_digests() == [("d", [])]
+
+
+def test_many_entries_whose_timeout_has_come_are_handed_over_some_at_a_time() -> None:
+    """Others have their turn in between, and what a program that is replaced has left is forgotten."""
+    switch = Switch()
+    distributor = Distributor(switch)
+    came: list[int] = []
+    free: list[bool] = []
+
+    class Server:
+        def deliver(self, messages: Messages) -> None:
+            came.extend(row[0] for _, row in messages.idle)
+            free.append(len(messages.idle) <= MOST_IDLE)
+
+    distributor.listen(Server())
+    switch.idle = [("t", (number,)) for number in range(3 * MOST_IDLE + 7)]
+    distributor.poll()
+    assert came == list(range(3 * MOST_IDLE + 7))
+    assert free == [True] * 4
+
+    def again(messages: Messages) -> None:
+        distributor.forget()
+        came.extend(row[0] for _, row in messages.idle)
+
+    came.clear()
+    Server.deliver = lambda _, messages: again(messages)  # type: ignore[method-assign,assignment,misc]
+    switch.idle = [("t", (number,)) for number in range(2 * MOST_IDLE)]
+    distributor.poll()
+    assert came == list(range(MOST_IDLE))
 
 
 def test_a_control_plane_that_fails_keeps_no_messages_from_others(capfd: pytest.CaptureFixture[str]) -> None:

@@ -282,8 +282,8 @@ impl Target {
         answers::into_python(py, self.do_one(py, StateOp::TakeDigests {}.into())?)
     }
 
-    /// Entries whose idle timeout has come, with their tables: `act(TableIdleTake())`, several times in a row if need be, with
-    /// packets in between.
+    /// Entries whose idle timeout has come, with their tables, some at a time: `act(TableIdleTake())`, again as long as it finds none
+    /// though there may be some, with packets in between.
     fn take_idle<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         const TIMES: usize = 16;
         let taken = py.detach(|| {
@@ -291,10 +291,10 @@ impl Target {
             for _ in 0..TIMES {
                 let more = self.between(|mut held| {
                     if let Answer::Idle(rows) = held.act(&op)? {
-                        entries.extend(rows);
+                        entries = rows;
                     }
                     let due = held.pipeline().map(|(pipeline, now)| pipeline.is_due(Time::from_ps(now)));
-                    Ok(due.unwrap_or(false))
+                    Ok(entries.is_empty() && due.unwrap_or(false))
                 })?;
                 if !more {
                     break;

@@ -8,12 +8,14 @@ from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 from tidegate.control.runner import DigestFields, Packet
 from tidegate.logs import logger
 
 log = logger("tidegate.switch")
+
+Taken = TypeVar("Taken")
 
 MOST_WAITING = 65_536
 """Messages that wait for controllers which take long; more are dropped, and counted."""
@@ -22,6 +24,8 @@ MOST_PACKETS = 256
 """Packets that are handed over at a time."""
 MOST_DIGESTS = 1024
 """Digests that are handed over at a time."""
+MOST_IDLE = 512
+"""Entries whose timeout has come that are handed over at a time."""
 MOST_TURNS = 256
 """How often a poll takes messages: as many packets as wait for controllers, and no end of those that come meanwhile."""
 
@@ -155,7 +159,9 @@ class Distributor:
         self.turn = Turn()
         """Held while messages are taken and handed over. Who changes the program holds it too and calls `forget`, so that each
         message reaches those who know the program that sent it."""
+        # Taken and not handed over.
         self._digests: deque[DigestFields] = deque()
+        self._idle: deque[tuple[str, tuple[Any, ...]]] = deque()
 
     def listen(self, listener: Listener) -> None:
         """Hand messages to one more from now on."""
@@ -178,11 +184,14 @@ class Distributor:
                 packets: list[Packet] = []
                 taken = [] if self._digests else self._switch.take_digests()
                 self._digests.extend(taken)
-                digests = [self._digests.popleft() for _ in range(min(MOST_DIGESTS, len(self._digests)))]
+                digests = first(self._digests, MOST_DIGESTS)
+                if not self._idle:
+                    self._idle.extend(self._switch.take_idle())
+                idle = first(self._idle, MOST_IDLE)
                 while len(packets) < MOST_PACKETS and (packet := self._switch.take_packet_in()) is not None:
                     packets.append(packet)
-                messages = Messages(digests, packets, self._switch.take_idle())
-                if turn > 0 and not (digests or packets or messages.idle):
+                messages = Messages(digests, packets, idle)
+                if turn > 0 and not (digests or packets or idle):
                     return
                 for listener in self._listeners:
                     try:
@@ -190,14 +199,20 @@ class Distributor:
                     except Exception:
                         # It is no reason to keep messages from the others, or to end a switch.
                         log.error("messages for a control plane were lost:\n%s", traceback.format_exc())
-                # There may be more digests than are taken at a time.
-                waiting = len(packets) == MOST_PACKETS or self._digests or taken
+                # There may be more digests and entries than are taken at a time.
+                waiting = len(packets) == MOST_PACKETS or self._digests or taken or idle
             if not waiting:
                 return
 
     def forget(self) -> None:
         """Leave out what has been taken of a program that is replaced."""
         self._digests.clear()
+        self._idle.clear()
+
+
+def first(waiting: deque[Taken], most: int) -> list[Taken]:
+    """Takes so many at most."""
+    return [waiting.popleft() for _ in range(min(most, len(waiting)))]
 
 
 class Mailbox:

@@ -35,6 +35,8 @@ def client_of(context: grpc.ServicerContext) -> str:
     return name if peer is None else f"address {network_of(peer[0])}"
 
 
+MOST_SMALL = 64 << 10
+"""Bytes of a request that needs no room."""
 MOST_LARGE = 2
 """Large answers at a time, beside one of a primary of the default role."""
 GIVE_WAY_S = 0.05
@@ -85,6 +87,9 @@ class Clients:
             threading.Semaphore(MOST_WORK),
         )
         self._places = (threading.Semaphore(1), threading.Semaphore(MOST_LARGE))
+        # Bytes of large requests that are worked on: of those who have slots of one kind, and of a client.
+        self._bytes: Counter[threading.Semaphore | tuple[threading.Semaphore, str]] = Counter()
+        self._room = threading.Condition()
         # When the calls of primaries of the default role began.
         self._first: dict[Call, float] = {}
         self._first_ended = threading.Condition(self._changed)
@@ -149,6 +154,36 @@ class Clients:
             yield
         finally:
             places.release()
+
+    @contextmanager
+    def room(self, call: Call, size: int) -> Iterator[None]:
+        """Room for a request of so many bytes as a message, which takes many times as much; waited for as long as the client does.
+
+        A client has half of it at most, or one request. Raises `Nobody`.
+        """
+        if size <= MOST_SMALL:
+            yield
+            return
+        most, own = self._limits.parsed_bytes, (call.slot, call.client)
+
+        def free() -> bool:
+            of_all, of_client = self._bytes[call.slot], self._bytes[own]
+            return not of_all or (of_all + size <= most and not (of_client and of_client + size > most // 2))
+
+        with self._room:
+            while not self._room.wait_for(free, LOOK_S):
+                if not call.alive():
+                    raise Nobody
+            self._bytes.update({call.slot: size, own: size})
+        try:
+            yield
+        finally:
+            with self._room:
+                self._bytes[call.slot] -= size
+                self._bytes[own] -= size
+                if not self._bytes[own]:
+                    del self._bytes[own]
+                self._room.notify_all()
 
     def give_way(self, call: Call) -> None:
         """Wait, but not for long, while a primary of the default role is served: what it waits for needs the processor.

@@ -18,6 +18,9 @@ class Limits:
 
     message_bytes: int = 4 << 20
     """A message to the server."""
+    parsed_bytes: int = 8 << 20
+    """Messages of more than 64 KiB that are worked on, each of which takes some twenty times as much: of primaries of the default role,
+    of those of others, and of all other clients. A client has half of it, or one message."""
     source_bytes: int = 1 << 20
     """A program that is pushed."""
     compile_cpu_s: int = 5

@@ -255,12 +255,16 @@ class Server:
     ) -> Callable[..., Iterator[bytes]]:
         def guarded(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
             try:
-                with self._clients.call(context) as call:
-                    for answer in served(_request(requests, call, message), call):
+                with self._clients.call(context) as call, ExitStack() as held:
+                    data = _request(requests, call)
+                    held.enter_context(self._clients.room(call, len(data)))
+                    for answer in served(_parsed(data, call, message), call):
                         # gRPC takes it when the client has taken what was there before.
                         call.sending = time.monotonic()
                         yield answer
                         call.sending = None
+            except Nobody:
+                return
             except Exception as error:
                 abort(context, _as_error(error))
 
@@ -506,12 +510,16 @@ def _no_message() -> P4Error:
     return invalid("the request is not a message of this kind")
 
 
-def _request(requests: Iterator[bytes], call: Call, message: Any) -> Any:
+def _request(requests: Iterator[bytes], call: Call) -> bytes:
     """The request of a call that has one."""
     data = next(requests, None)
     call.requested = True
     if data is None:
         raise invalid("a call has a request, and this one has none")
+    return data
+
+
+def _parsed(data: bytes, call: Call, message: Any) -> Any:
     with call.slot:
         try:
             return message.FromString(data)

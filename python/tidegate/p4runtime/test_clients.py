@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import ExitStack
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tidegate.control import operations as op
-from tidegate.p4runtime.clients import GIVE_WAY_S, SERVED_S, Clients
-from tidegate.p4runtime.conftest import Bench
+from tidegate.p4runtime.clients import GIVE_WAY_S, MOST_SMALL, SERVED_S, Clients
+from tidegate.p4runtime.conftest import Bench, call, channel
 from tidegate.p4runtime.device import Device
 from tidegate.p4runtime.limits import Limits
 from tidegate.p4runtime.messages import p4
+from tidegate.p4runtime.running import Nobody
 
 
 def context(peer: str) -> Any:
@@ -127,3 +129,53 @@ def test_a_large_table_is_read_whole_and_in_order(bench: Bench, monkeypatch: pyt
     filtered = p4.Entity(table_entry={"table_id": table})
     filtered.table_entry.action.action.action_id = bench.ids("forward")
     assert len(bench.primary.read(filtered)) >= len(keys)
+
+
+def test_large_requests_wait_for_room_before_they_are_parsed() -> None:
+    """A client has half of it or one request; primaries have their own; small ones do not wait."""
+    clients = Clients(Limits(parsed_bytes=4 << 20), lambda: {"ipv4:1.0.0.1:1": ""})
+    peers = [f"ipv4:1.0.0.{host}:{port}" for host, port in ((1, 1), (2, 1), (2, 2), (3, 1), (4, 1))]
+    with ExitStack() as open_:
+        first, one, again, other, late = (open_.enter_context(clients.call(context(peer))) for peer in peers)
+        running = open_.enter_context(ExitStack())
+        done = {call: threading.Event() for call in (again, late)}
+
+        def go(call: Any) -> None:
+            with clients.room(call, 1 << 20):
+                done[call].set()
+
+        running.enter_context(clients.room(one, 2 << 20))
+        threading.Thread(target=go, args=(again,), daemon=True).start()
+        assert not done[again].wait(0.1)
+        running.enter_context(clients.room(other, 2 << 20))
+        threading.Thread(target=go, args=(late,), daemon=True).start()
+        assert not done[late].wait(0.1)
+        # Neither of these waits.
+        running.enter_context(clients.room(late, MOST_SMALL))
+        running.enter_context(clients.room(first, 4 << 20))
+        running.close()
+        assert all(event.wait(20) for event in done.values())
+        # One that is larger than all room is done alone.
+        with clients.room(one, 5 << 20):
+            gone = context("ipv4:1.0.0.5:1")
+            gone.is_active = lambda: False
+            lost = open_.enter_context(clients.call(gone))
+            with pytest.raises(Nobody), clients.room(lost, 1 << 20):
+                pass
+
+
+def test_a_server_parses_few_large_requests_at_a_time(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    room = Clients.room
+
+    def counted(self: Clients, call: Any, size: int) -> Any:
+        sizes.append(size)
+        return room(self, call, size)
+
+    monkeypatch.setattr(Clients, "room", counted)
+    request = p4.ReadRequest(device_id=1)
+    request.entities.extend([exact(bench, b"\x01")] * 4000)
+    with channel(bench.server.address) as other:
+        list(call(other, "Read")(iter([request.SerializeToString()])))
+    assert sizes == [request.ByteSize()]
+    assert sizes[0] > MOST_SMALL

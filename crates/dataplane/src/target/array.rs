@@ -62,7 +62,8 @@ pub(super) fn span(what: &str, name: &str, len: usize, at: At) -> Result<Range<u
 
 impl Pipeline {
     pub fn counter_index(&self, name: &str) -> Result<usize> {
-        control::resolve("counter", name, self.program().counters.iter().map(|c| &c.info))
+        let program = self.program();
+        control::resolve("counter", name, &program.names.counters, program.counters.iter().map(|c| &c.info))
     }
 
     /// Sets cells of a counter.
@@ -75,7 +76,8 @@ impl Pipeline {
     }
 
     pub fn meter_index(&self, name: &str) -> Result<usize> {
-        control::resolve("meter", name, self.program().meters.iter().map(|m| &m.info))
+        let program = self.program();
+        control::resolve("meter", name, &program.names.meters, program.meters.iter().map(|m| &m.info))
     }
 
     /// Sets the rates of cells of a meter; without rates all packets are green.

@@ -82,6 +82,8 @@ pub struct Table {
     /// Fields that feed an action selector, in order (match kind `selector`); not part of the match.
     pub selector: Vec<Expr>,
     pub actions: Vec<TableAction>,
+    /// Places in `actions`.
+    pub action_names: super::ByName,
     pub default_action: ActionCall,
     pub const_default: bool,
     /// In order of priority already resolved: `priority` is filled in for ternary, range and optional tables.

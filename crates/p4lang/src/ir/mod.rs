@@ -25,9 +25,11 @@
 //! Units: widths are bits, lengths are bytes unless named otherwise.
 
 mod entity;
+mod names;
 pub mod print;
 
 pub use entity::*;
+pub use names::{ByName, Names};
 
 use num_bigint::BigUint;
 
@@ -110,6 +112,7 @@ pub struct Program {
     pub p4_types: Vec<P4Type>,
     /// Package-level annotations on `main`, for pkg_info.
     pub package_annotations: Vec<Annotation>,
+    pub names: Names,
     /// [`crate::Limits::queue_bytes`].
     pub queue_bytes: u64,
     /// Bytes that [`crate::Limits::state_bytes`] leaves beside the declared sizes, for what is added at run time.

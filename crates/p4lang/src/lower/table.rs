@@ -79,6 +79,7 @@ impl Lowerer<'_> {
             implementation: None,
             direct_counter: None,
             direct_meter: None,
+            action_names: ir::ByName::default(),
             support_timeout: false,
         };
         out.size = out.size.max(table.entries.len() as u64);
