@@ -151,7 +151,9 @@ impl Checker {
                 return Self::unknown(span);
             }
             let items: Vec<Expr> = items.iter().map(|e| self.expr(e, None)).collect();
-            if items.iter().any(|e| e.ty == Type::Unknown) {
+            if items.iter().any(|e| e.ty == Type::Unknown)
+                || !self.have_values(&items.iter().collect::<Vec<_>>())
+            {
                 return Self::unknown(span);
             }
             let ty = Type::Tuple(items.iter().map(|e| e.ty.clone()).collect());
@@ -207,6 +209,9 @@ impl Checker {
                 if ellipsis {
                     self.error("initializer", span, "`...` needs a type to take its values from");
                 }
+                return Self::unknown(span);
+            }
+            if !self.have_values(&items.iter().collect::<Vec<_>>()) {
                 return Self::unknown(span);
             }
             let ty = Type::Tuple(items.iter().map(|e| e.ty.clone()).collect());
