@@ -103,10 +103,7 @@ impl Checker {
         let bad = self.fields(ty).unwrap_or_default().into_iter().find(|(_, field)| match ty {
             Type::Header(..) => !self.allowed_in_header(field),
             Type::Union(..) => !matches!(field, Type::Header(..) | Type::Param(_) | Type::Unknown),
-            _ => {
-                !self.storable(field)
-                    && !matches!(field, Type::String | Type::Int | Type::List(_) | Type::MatchKind)
-            }
+            _ => !self.storable(field) && !matches!(field, Type::String | Type::Int | Type::List(_)),
         });
         if matches!(ty, Type::Header(..)) && self.varbits(ty) > 1 {
             let shown = self.show(ty);
