@@ -295,6 +295,7 @@ impl Checker {
             }
             order.push(at);
         }
+        self.no_table_in_arguments(&bound);
         let order = Order::new(order, params.len());
         let annotations = self.annotations(&written.annotations);
         Some(TableAction { action, bound, order, annotations, span: written.span })
