@@ -30,6 +30,9 @@ const BARE: [&str; 12] = [
 /// Those whose one argument is a string.
 const STRING: [&str; 3] = ["deprecated", "name", "noWarn"];
 
+/// Others that have no structured form.
+const UNSTRUCTURED: [&str; 2] = ["diagnostic", "match"];
+
 pub(super) fn check(program: &Program, diagnostics: &mut Vec<Diagnostic>) {
     let mut checker = Checker { diagnostics };
     program.decls.iter().for_each(|d| checker.decl(d));
@@ -165,6 +168,13 @@ impl Checker<'_> {
     }
 
     fn one(&mut self, annotation: &Annotation) {
+        let name = &*annotation.name.name;
+        if structured(annotation)
+            && BARE.iter().chain(&STRING).chain(&UNSTRUCTURED).any(|known| *known == name)
+        {
+            let help = "write what it takes in parentheses, if anything";
+            self.error(annotation.span, format!("`@{name}` has no structured form"), help);
+        }
         match &annotation.body {
             AnnotationBody::List(_) => {}
             AnnotationBody::KeyValue(pairs) => {
