@@ -75,6 +75,26 @@ fn suspicious() {
             2,
             "unreachable: no transition leads to state `lost`",
         ),
+        (
+            "parser p(in bit<8> x) { state start { transition select(x) { _: accept;\n 1: reject; } } }",
+            2,
+            "unreachable: no packet gets to this case: one before it takes everything",
+        ),
+        (
+            "const string s = \"call g\"; @deprecated(\"please \" ++ s) extern void f(); control c() { apply {\n f(); } }",
+            2,
+            "deprecated: `f` is deprecated: please call g",
+        ),
+        (
+            "@deprecated(\"use F\") extern E { E(); } control c() {\n E() e; apply {} }",
+            2,
+            "deprecated: `E` is deprecated: use F",
+        ),
+        (
+            "extern E { E(); @deprecated(\"use n\") void m(); void n(); } control c() { E() e; apply { e.n();\n e.m(); } }",
+            2,
+            "deprecated: `m` is deprecated: use n",
+        ),
     ] {
         assert_eq!(warnings(text), [(line, expected.to_owned())], "{text}");
     }

@@ -106,7 +106,10 @@ impl Checker {
     ) -> Option<DefId> {
         let fitting = self.select_overload(ids, args);
         match fitting.len() {
-            1 => Some(fitting[0]),
+            1 => {
+                self.deprecated(fitting[0], name.span);
+                Some(fitting[0])
+            }
             0 => {
                 let declared = self.def(ids[0]).span;
                 let (place, why) = match ids {
