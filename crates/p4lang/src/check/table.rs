@@ -84,6 +84,9 @@ impl Checker {
                 _ => {}
             }
         }
+        for property in table.properties.iter().filter(|p| !p.is_const) {
+            self.priority_warnings(&def, property);
+        }
         let id = self.define(
             table.name.name.clone(),
             table.name.span,
