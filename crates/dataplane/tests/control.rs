@@ -146,6 +146,46 @@ fn only_tables_that_say_so_have_timeouts_counters_and_meters() {
     assert_eq!(p.state.tables[table.index()].len(), 2);
 }
 
+/// P4_16 sections 14.2 and 14.2.1.4.
+#[test]
+fn what_the_program_says_is_const_stays() {
+    let text = r#"
+#include <v1model.p4>
+header h_t { bit<8> a; }
+struct H { h_t h; }
+struct M {}
+parser P(packet_in p, out H h, inout M m, inout standard_metadata_t s) { state start { p.extract(h.h); transition accept; } }
+control C(inout H h, inout M m) { apply {} }
+control I(inout H h, inout M m, inout standard_metadata_t s) {
+    action to(bit<9> port) { s.egress_spec = port; }
+    table all { key = { h.h.a: exact; } actions = { to; } const default_action = to(1); const entries = { 5: to(2); } }
+    table some { key = { h.h.a: exact; } actions = { to; } default_action = to(1); entries = { const 5: to(2); 6: to(3); } }
+    apply { all.apply(); some.apply(); }
+}
+control E(inout H h, inout M m, inout standard_metadata_t s) { apply {} }
+control D(packet_out p, in H h) { apply { p.emit(h); } }
+V1Switch(P(), C(), I(), E(), C(), D()) main;
+"#;
+    let compiled = p4lang::compile_str("const.p4", text, None, &p4lang::Options::default());
+    let mut p = Pipeline::interpreted(Arc::new(compiled.program.expect("it compiles")), 0).unwrap();
+    let [all, some] = ["all", "some"].map(|name| p.table_id(name).unwrap());
+    let handle =
+        |p: &Pipeline, table: TableId, a: u32| p.state.tables[table.index()].find(&exact(a), 0).unwrap();
+    let target = to(&p, all, 4);
+    assert_eq!(kind(p.table_add(all, exact(7), 0, target.clone())), Kind::Denied);
+    assert_eq!(kind(p.table_set_default(all, target.clone())), Kind::Denied);
+    for table in [all, some] {
+        let fixed = handle(&p, table, 5);
+        assert_eq!(kind(p.table_modify(table, fixed, target.clone())), Kind::Denied);
+        assert_eq!(kind(p.table_delete(table, fixed)), Kind::Denied);
+    }
+    p.table_set_default(some, target.clone()).unwrap();
+    p.table_add(some, exact(7), 0, target.clone()).unwrap();
+    let free = handle(&p, some, 6);
+    p.table_modify(some, free, target).unwrap();
+    p.table_delete(some, free).unwrap();
+}
+
 #[test]
 fn priorities_that_the_program_says_are_those_of_p4runtime() {
     let p = Pipeline::interpreted(program(""), 0).unwrap();

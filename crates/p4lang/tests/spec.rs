@@ -7,8 +7,15 @@
 //!
 //! `spec/sections.tsv` lists the sections of P4_16 1.2.5 (chapters, sections, appendices) with the numbers of their cases
 //! that are refused and accepted, or why no program can break them. `later` are features of later versions.
+//!
+//! `spec/rules.tsv` lists what the text says must, may not or cannot be: the section, the rule in few words, the titles of
+//! its cases with ` | ` between them, and a note. A rule without a case that is refused has one of these as its note:
+//! `shown` (it permits something, or binds the compiler; the case that is accepted shows it), `accepted: why` (a program
+//! that breaks it compiles), `runtime: the test` (behaviour of a packet, or a warning), `architecture: whose` (a duty of
+//! an architecture, target or control plane), `advice`, or `undefined: where it is said what happens`. Rows of the section
+//! `extra` hold the cases that are refused for another reason than a sentence of the specification.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -106,6 +113,114 @@ fn an_index_with_a_gap_is_found() {
     assert_eq!(
         wrong,
         ["1.2 B: no case that is refused, and no reason", "1.4: cases of a section that there is not"]
+    );
+}
+
+/// A case's title without the word in parentheses that says how it is compiled.
+fn plain(title: &str) -> String {
+    title.replace("(bare) ", "").replace("(main) ", "")
+}
+
+/// What is wrong with the rules: cases that there are not, rules that nothing shows, cases and sections without a rule.
+fn wrong_rules(rules: &str, index: &str, cases: &[Case], is_file: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut refused: HashMap<String, bool> = HashMap::new();
+    let mut wrong = Vec::new();
+    for case in cases {
+        if refused.insert(plain(&case.title), case.program.contains("//~ ")).is_some() {
+            wrong.push(format!("{}: a title of two cases", plain(&case.title)));
+        }
+    }
+    let sections: Vec<&str> = index.lines().skip(1).filter_map(|line| line.split('\t').next()).collect();
+    let place = |section: &str| sections.iter().position(|s| *s == section);
+    let (mut with_rules, mut with_rule) = (HashSet::new(), HashSet::new());
+    let mut last = 0;
+    for line in rules.lines().skip(1) {
+        let [section, rule, titles, note] = line.split('\t').collect::<Vec<_>>()[..] else {
+            wrong.push(format!("not four columns: {line}"));
+            continue;
+        };
+        let mut say = |what: &str| wrong.push(format!("{section} {rule}: {what}"));
+        match place(section) {
+            Some(at) if at < last => say("not in the order of sections.tsv"),
+            Some(at) => last = at,
+            None if section == "extra" => last = sections.len(),
+            None => say("no such section"),
+        }
+        with_rules.insert(section);
+        let titles: Vec<&str> = titles.split(" | ").filter(|t| !t.is_empty()).collect();
+        titles.iter().filter(|t| !refused.contains_key(**t)).for_each(|t| say(&format!("no case `{t}`")));
+        with_rule.extend(titles.iter().copied());
+        let broken = titles.iter().any(|t| refused.get(*t) == Some(&true));
+        let (kind, detail) = note.split_once(": ").unwrap_or((note, ""));
+        match kind {
+            "" if broken => {}
+            "shown" if !broken && !titles.is_empty() => {}
+            "shown" if broken => say("a case breaks it, the note says that none can"),
+            "accepted" if !broken && !titles.is_empty() && !detail.is_empty() => {}
+            "runtime" if titles.is_empty() && is_file(detail) => {}
+            "runtime" => say("no such test"),
+            "architecture" | "undefined" if titles.is_empty() && !detail.is_empty() => {}
+            "advice" if titles.is_empty() => {}
+            _ => say("no case breaks it, and no reason"),
+        }
+    }
+    let mut without: Vec<_> =
+        refused.iter().filter(|(t, refused)| **refused && !with_rule.contains(t.as_str())).collect();
+    without.sort();
+    wrong.extend(without.iter().map(|(title, _)| format!("{title}: a case without a rule")));
+    for line in index.lines().skip(1) {
+        let fields: Vec<&str> = line.split('\t').collect();
+        // Cases of the architecture's and P4Runtime's rules are in rows of other sections.
+        if fields[4].is_empty()
+            && !matches!(fields[0], "v1model" | "P4Runtime")
+            && !with_rules.contains(fields[0])
+        {
+            wrong.push(format!("{} {}: a section without a rule", fields[0], fields[3]));
+        }
+    }
+    wrong
+}
+
+#[test]
+fn each_rule_has_a_case_or_a_reason() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/spec");
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let wrong =
+        wrong_rules(&read("rules.tsv"), &read("sections.tsv"), &cases(), |path| root.join(path).is_file());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn rules_with_gaps_are_found() {
+    let case = |title: &str, program: &str| Case {
+        file: String::new(),
+        title: title.to_owned(),
+        program: program.to_owned(),
+    };
+    let cases = [
+        case("1.1 (main) a", "x //~ syntax\n"),
+        case("1.1 b", "x\n"),
+        case("1.2 c", "x //~ syntax\n"),
+        case("1.2 b", "x\n"),
+        case("1.2 (bare) b", "x\n"),
+    ];
+    let index = "head\n1.1\t1\t1\tA\t\n1.2\t1\t0\tB\t\n1.3\t1\t0\tC\t\n1.4\t0\t0\tD\tnone\n";
+    let rules = "head\n1.2\tr\t1.1 a | 1.1 b\t\n1.1\ts\t1.1 b\t\n1.2\tt\t1.1 d\truntime: gone\n\
+        1.2\tu\t\truntime: here\n1.4\tv\t1.1 a\tshown\n9\tw\t\tadvice\n";
+    assert_eq!(
+        wrong_rules(rules, index, &cases, |path| path == "here"),
+        [
+            "1.2 b: a title of two cases",
+            "1.1 s: not in the order of sections.tsv",
+            "1.1 s: no case breaks it, and no reason",
+            "1.2 t: no case `1.1 d`",
+            "1.2 t: no such test",
+            "1.4 v: a case breaks it, the note says that none can",
+            "9 w: no such section",
+            "1.2 c: a case without a rule",
+            "1.3 C: a section without a rule",
+        ]
     );
 }
 

@@ -75,6 +75,41 @@ fn suspicious() {
             2,
             "unreachable: no transition leads to state `lost`",
         ),
+        (
+            "parser p(in bit<8> x) { state start { transition select(x) { _: accept;\n 1: reject; } } }",
+            2,
+            "unreachable: no packet gets to this case: one before it takes everything",
+        ),
+        (
+            "const string s = \"call g\"; @deprecated(\"please \" ++ s) extern void f(); control c() { apply {\n f(); } }",
+            2,
+            "deprecated: `f` is deprecated: please call g",
+        ),
+        (
+            "@deprecated(\"use F\") extern E { E(); } control c() {\n E() e; apply {} }",
+            2,
+            "deprecated: `E` is deprecated: use F",
+        ),
+        (
+            "extern E { E(); @deprecated(\"use n\") void m(); void n(); } control c() { E() e; apply { e.n();\n e.m(); } }",
+            2,
+            "deprecated: `m` is deprecated: use n",
+        ),
+        (
+            "control c(in bit<8> x) { table t { key = { x: ternary; } actions = { NoAction; } entries = {\n priority = 3: 1: NoAction();\n priority = 3: 2: NoAction(); } } apply { t.apply(); } }",
+            3,
+            "duplicate-priorities: a second entry of priority 3: which of them wins is open",
+        ),
+        (
+            "control c(in bit<8> x) { table t { key = { x: ternary; } actions = { NoAction; } entries = {\n priority = 3: 1: NoAction();\n priority = 4: 2: NoAction(); } } apply { t.apply(); } }",
+            3,
+            "entries-out-of-priority-order: this entry wins over the one before it",
+        ),
+        (
+            "control c(in bit<8> x) { table t { key = { x: ternary; } actions = { NoAction; } entries = {\n priority = 30: 1: NoAction();\n 2: NoAction();\n priority = 25: 3: NoAction(); } largest_priority_wins = false; priority_delta = 10; } apply { t.apply(); } }",
+            4,
+            "entries-out-of-priority-order: this entry wins over the one before it",
+        ),
     ] {
         assert_eq!(warnings(text), [(line, expected.to_owned())], "{text}");
     }
@@ -97,6 +132,9 @@ fn fine() {
         "parser p(packet_in b, out h_t h, out bit<8> n) { bit<8> m; state start { m = 1; transition next; } state next { b.extract(h); n = m; transition accept; } }",
         "control c(inout bit<8> o) { register<bit<8>>(4) r; apply { bit<8> v; r.read(v, 0); o = v; } }",
         "control c(inout h_t h) { apply { h.a = h.b; } }",
+        "control c(in bit<8> x) { table t { key = { x: ternary; } actions = { NoAction; } entries = { priority = 30: 1: NoAction(); 2: NoAction(); priority = 20: 3: NoAction(); } } apply { t.apply(); } }",
+        "control c(in bit<8> x) { table t { key = { x: ternary; } actions = { NoAction; } @noWarn(\"duplicate_priorities\") entries = { priority = 3: 1: NoAction(); priority = 3: 2: NoAction(); } } apply { t.apply(); } }",
+        "control c(in bit<8> x) { table t { key = { x: ternary; } actions = { NoAction; } @noWarn(\"entries_out_of_priority_order\") entries = { priority = 3: 1: NoAction(); priority = 4: 2: NoAction(); } } apply { t.apply(); } }",
     ] {
         assert_eq!(warnings(text), [], "{text}");
     }

@@ -75,6 +75,7 @@ control Work(inout headers_t h, inout metadata_t m, inout standard_metadata_t s)
     table initial_table {
         key = { h.probe.kind: ternary @name("kind"); }
         actions = { mark; NoAction; }
+        @noWarn("entries_out_of_priority_order")
         entries = { priority = 10 : 7 : mark(21); const priority = 20 : 8 : mark(22); }
     }
     table learning { key = { h.ethernet.from: exact @name("from"); } actions = { learn; NoAction; } default_action = NoAction(); }

@@ -9,7 +9,7 @@ use crate::ast::{
 use num_traits::ToPrimitive;
 
 use crate::diag::Diagnostic;
-use crate::hir::{ExprKind as Value, Type};
+use crate::hir::{DefId, ExprKind as Value, Type};
 use crate::source::Span;
 
 /// Those that take no arguments.
@@ -29,6 +29,9 @@ const BARE: [&str; 12] = [
 ];
 /// Those whose one argument is a string.
 const STRING: [&str; 3] = ["deprecated", "name", "noWarn"];
+
+/// Others that have no structured form.
+const UNSTRUCTURED: [&str; 2] = ["diagnostic", "match"];
 
 pub(super) fn check(program: &Program, diagnostics: &mut Vec<Diagnostic>) {
     let mut checker = Checker { diagnostics };
@@ -165,6 +168,13 @@ impl Checker<'_> {
     }
 
     fn one(&mut self, annotation: &Annotation) {
+        let name = &*annotation.name.name;
+        if structured(annotation)
+            && BARE.iter().chain(&STRING).chain(&UNSTRUCTURED).any(|known| *known == name)
+        {
+            let help = "write what it takes in parentheses, if anything";
+            self.error(annotation.span, format!("`@{name}` has no structured form"), help);
+        }
         match &annotation.body {
             AnnotationBody::List(_) => {}
             AnnotationBody::KeyValue(pairs) => {
@@ -236,10 +246,47 @@ impl super::Checker {
                 AnnotationBody::KeyValue(pairs) => {
                     pairs.iter_mut().for_each(|(_, e)| self.annotation_value(e))
                 }
+                AnnotationBody::Free { exprs: Some(exprs), .. }
+                    if STRING.contains(&&*annotation.name.name) =>
+                {
+                    exprs.iter_mut().for_each(|e| self.annotation_string(e));
+                }
                 AnnotationBody::None | AnnotationBody::Free { .. } => {}
             }
         }
         out
+    }
+
+    /// Puts its value in place of an expression that makes a string, as the name of a constant.
+    fn annotation_string(&mut self, e: &mut Expr) {
+        if !matches!(e.kind, ExprKind::Name(_) | ExprKind::Binary { op: BinaryOp::Concat, .. }) {
+            return;
+        }
+        let value = self.expr(e, None);
+        match (value.kind, value.ty) {
+            (Value::Str(text), _) => e.kind = ExprKind::Str(text),
+            // Reported.
+            (_, Type::Unknown) => {}
+            _ => {
+                self.error(
+                    "annotation",
+                    e.span,
+                    "this annotation takes a string that is known at compile time",
+                )
+                .help = Some("write the string itself, or a constant's name".into());
+            }
+        }
+    }
+
+    /// Warns of a use of what is marked `@deprecated`, with the message that it has (section 20.3.7).
+    pub(super) fn deprecated(&mut self, id: DefId, span: Span) {
+        let def = self.def(id);
+        let Some(text) = string_annotation(&def.annotations, "deprecated") else { return };
+        let message = format!("`{}` is deprecated: {text}", def.name);
+        let declared = def.span;
+        self.report(Diagnostic::warning("deprecated", span, message))
+            .related
+            .push((declared, "declared here".into()));
     }
 
     /// Puts its value in place of an expression: an `int`, a string or a Boolean.
@@ -271,6 +318,17 @@ impl super::Checker {
         };
         self.error("annotation", e.span, message).help = Some(help.into());
     }
+}
+
+/// What an annotation with one string says.
+pub(super) fn string_annotation<'a>(annotations: &'a [Annotation], name: &str) -> Option<&'a str> {
+    annotations.iter().find(|a| &*a.name.name == name).and_then(|a| match &a.body {
+        AnnotationBody::Free { exprs: Some(exprs), .. } => match exprs.first().map(|e| &e.kind) {
+            Some(ExprKind::Str(text)) => Some(text.as_str()),
+            _ => None,
+        },
+        _ => None,
+    })
 }
 
 fn structured(annotation: &Annotation) -> bool {

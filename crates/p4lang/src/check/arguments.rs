@@ -75,12 +75,23 @@ impl Checker {
                 ));
             }
         }
+        let (mut optional, mut default) = (false, false);
         for (param, value) in params.iter().zip(&out) {
             let def = self.param(*param);
+            optional |= def.optional;
+            default |= def.default.is_some();
             if value.is_none() && def.default.is_none() && !def.optional {
                 let name = &self.def(*param).name;
                 return Err((None, format!("no argument for parameter `{name}`")));
             }
+        }
+        if optional
+            && default
+            && let Some(arg) = args.iter().find(|a| a.name.is_none())
+        {
+            let why =
+                "where some parameters are optional and others have default values, arguments are named";
+            return Err((Some(arg.value.span), why.into()));
         }
         Ok((out, Order::new(written, params.len())))
     }
@@ -95,7 +106,10 @@ impl Checker {
     ) -> Option<DefId> {
         let fitting = self.select_overload(ids, args);
         match fitting.len() {
-            1 => Some(fitting[0]),
+            1 => {
+                self.deprecated(fitting[0], name.span);
+                Some(fitting[0])
+            }
             0 => {
                 let declared = self.def(ids[0]).span;
                 let (place, why) = match ids {

@@ -96,6 +96,13 @@ impl Checker {
             return Self::unknown(span);
         };
         self.argument_rules(&signature.params, &args);
+        // The type of a parameter that is an extern's was refused where it is declared, but for a type parameter.
+        if matches!(self.def(id).kind, DefKind::Function(_))
+            && let Some(object) = args.iter().flatten().find(|a| matches!(a.ty, Type::Extern(..)))
+        {
+            self.error("bad-call", object.span, "an extern object cannot be the argument of a function")
+                .help = Some("call the object's methods where it is declared, and pass their results".into());
+        }
         let subst: Subst = signature.type_params.iter().copied().zip(types.iter().cloned()).collect();
         let ty = substitute(&signature.returns, &subst);
         let callee = match self.def(id).kind {
@@ -110,6 +117,16 @@ impl Checker {
         else {
             return Self::unknown(span);
         };
+        if let Some(Some(message)) = values.get(1)
+            && message.ty != Type::Unknown
+            && !self.compile_time(message)
+        {
+            self.error(
+                "not-constant",
+                message.span,
+                "the message of an assertion must be known at compile time",
+            );
+        }
         let text = match values.get(1) {
             Some(Some(Expr { kind: ExprKind::Str(text), .. })) => format!(": {text}"),
             _ => String::new(),

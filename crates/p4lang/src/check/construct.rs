@@ -39,6 +39,7 @@ impl Checker {
                 return None;
             }
         };
+        self.deprecated(id, span);
         let (type_params, ctor, params): (Vec<TypeParamId>, Option<DefId>, Vec<DefId>) = match &self
             .def(id)
             .kind

@@ -90,11 +90,11 @@ impl Checker {
                 None
             }
             D::ParserType { name, type_params, params } => {
-                let signature = self.block_params(Owner::Block, type_params, params);
+                let signature = self.block_params(Owner::BlockType, type_params, params);
                 Some(self.named(name, decl, DefKind::ParserType(signature)))
             }
             D::ControlType { name, type_params, params } => {
-                let signature = self.block_params(Owner::Block, type_params, params);
+                let signature = self.block_params(Owner::BlockType, type_params, params);
                 Some(self.named(name, decl, DefKind::ControlType(signature)))
             }
             D::Package { name, type_params, params } => {

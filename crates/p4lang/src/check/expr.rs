@@ -439,6 +439,9 @@ impl Checker {
         if cond.ty == Type::Unknown || then.ty == Type::Unknown || otherwise.ty == Type::Unknown {
             return Self::unknown(span);
         }
+        if !self.have_values(&[&then, &otherwise]) {
+            return Self::unknown(span);
+        }
         let (then, otherwise) = match (&then.ty, &otherwise.ty) {
             (a, b) if a == b => (then, otherwise),
             (Type::Int | Type::Tuple(_), _) => {

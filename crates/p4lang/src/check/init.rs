@@ -151,7 +151,9 @@ impl Checker {
                 return Self::unknown(span);
             }
             let items: Vec<Expr> = items.iter().map(|e| self.expr(e, None)).collect();
-            if items.iter().any(|e| e.ty == Type::Unknown) {
+            if items.iter().any(|e| e.ty == Type::Unknown)
+                || !self.have_values(&items.iter().collect::<Vec<_>>())
+            {
                 return Self::unknown(span);
             }
             let ty = Type::Tuple(items.iter().map(|e| e.ty.clone()).collect());
@@ -207,6 +209,9 @@ impl Checker {
                 if ellipsis {
                     self.error("initializer", span, "`...` needs a type to take its values from");
                 }
+                return Self::unknown(span);
+            }
+            if !self.have_values(&items.iter().collect::<Vec<_>>()) {
                 return Self::unknown(span);
             }
             let ty = Type::Tuple(items.iter().map(|e| e.ty.clone()).collect());
@@ -273,7 +278,16 @@ impl Checker {
         if expr.ty == Type::Unknown || to == Type::Unknown {
             return Self::unknown(span);
         }
-        if matches!(to, Type::MatchKind | Type::Void | Type::DontCare) {
+        if matches!(
+            to,
+            Type::MatchKind
+                | Type::Void
+                | Type::DontCare
+                | Type::Extern(..)
+                | Type::Parser(..)
+                | Type::Control(..)
+                | Type::Package(..)
+        ) {
             let shown = self.show(&to);
             self.error("bad-cast", span, format!("nothing can be cast to `{shown}`"));
             return Self::unknown(span);
@@ -378,9 +392,7 @@ pub(crate) fn castable(hir: &Hir, from: &Type, to: &Type) -> bool {
         (Type::Bits { width: 1, signed: false }, Type::Bool)
         | (Type::Bool, Type::Bits { width: 1, signed: false }) => true,
         (Type::Bits { width: a, signed: s }, Type::Bits { width: b, signed: t }) => s == t || a == b,
-        (Type::Int, Type::Bits { .. })
-        | (Type::Int, Type::Bool)
-        | (Type::Bits { .. } | Type::Bool, Type::Int) => true,
+        (Type::Int, Type::Bits { .. }) | (Type::Int, Type::Bool) | (Type::Bits { .. }, Type::Int) => true,
         (Type::New(_), Type::New(_)) => from == to || chain(hir, from, to) || chain(hir, to, from),
         (Type::New(id), _) => underlying(id).is_some_and(|u| u == *to || castable(hir, &u, to)),
         (Type::Int, Type::New(_)) => is_number(hir, to),

@@ -189,11 +189,5 @@ impl Checker {
 
 /// The value of `@name("...")`, if there is one.
 pub fn name_annotation(annotations: &[ast::Annotation]) -> Option<Name> {
-    annotations.iter().find(|a| &*a.name.name == "name").and_then(|a| match &a.body {
-        ast::AnnotationBody::Free { exprs: Some(exprs), .. } => match exprs.first().map(|e| &e.kind) {
-            Some(ast::ExprKind::Str(text)) => Some(Arc::from(text.as_str())),
-            _ => None,
-        },
-        _ => None,
-    })
+    annotations::string_annotation(annotations, "name").map(Arc::from)
 }

@@ -7,7 +7,9 @@ use crate::hir::{DefId, DefKind, Expr, ExprKind, Type};
 /// What has the parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Owner {
-    /// A parser or control, or its type.
+    /// The type of a parser or control.
+    BlockType,
+    /// A parser or control with a body.
     Block,
     Action,
     Function,
@@ -57,7 +59,7 @@ impl Checker {
                 ("a control has no parsers as parameters".to_owned(), "it cannot apply them: remove it")
             }
             Type::Parser(..) | Type::Control(..) | Type::Package(..)
-                if matches!(owner, Owner::Block | Owner::Action | Owner::Function) =>
+                if matches!(owner, Owner::BlockType | Owner::Block | Owner::Action | Owner::Function) =>
             {
                 (
                     format!("`{shown}` cannot be the type of a parameter at run time"),
@@ -122,7 +124,7 @@ impl Checker {
     fn param_default(&mut self, owner: Owner, param: &ast::Param, id: DefId) {
         let optional = param.annotations.iter().find(|a| &*a.name.name == "optional");
         if let Some(annotation) = optional
-            && matches!(owner, Owner::Function | Owner::ParserConstructor | Owner::ControlConstructor)
+            && !matches!(owner, Owner::BlockType | Owner::Extern | Owner::Package)
         {
             let help = Some("give the parameter a default value, or overload the function".to_owned());
             self.error("bad-param", annotation.span, "this parameter cannot be optional").help = help;

@@ -91,19 +91,23 @@ impl Checker {
     ) -> Option<DefId> {
         let written = ty;
         let ty = self.ty(ty);
-        if !matches!(
-            ty,
-            Type::Bits { .. }
-                | Type::Bool
-                | Type::Enum(_)
-                | Type::New(_)
-                | Type::Struct(..)
-                | Type::Tuple(_)
-                | Type::Unknown
-        ) {
+        // The control plane has no numbers for the members of a plain enum.
+        let plain = matches!(ty, Type::Enum(id) if self.underlying(id).is_none());
+        if plain
+            || !matches!(
+                ty,
+                Type::Bits { .. }
+                    | Type::Bool
+                    | Type::Enum(_)
+                    | Type::New(_)
+                    | Type::Struct(..)
+                    | Type::Tuple(_)
+                    | Type::Unknown
+            )
+        {
             let shown = self.show(&ty);
             self.error("bad-type", written.span, format!("a value set cannot hold a `{shown}`")).help =
-                Some("it holds numbers with a width, Booleans, enums, and structs and tuples of them".into());
+                Some("it holds numbers with a width, Booleans, enums of such numbers, and structs and tuples of them".into());
         }
         self.match_annotations(&ty);
         let size = self.const_int(size)?;

@@ -375,7 +375,8 @@ impl Checker {
                 let value = match &label.kind {
                     ExprKind::Int(value) => value.clone(),
                     ExprKind::Bool(value) => u8::from(*value).into(),
-                    ExprKind::Error(index) | ExprKind::EnumMember(_, index) => (*index).into(),
+                    ExprKind::Error(index) => (*index).into(),
+                    ExprKind::EnumMember(id, index) => self.member_value(*id, *index),
                     _ => {
                         if !self.compile_time(&label) {
                             self.error("not-constant", label.span, "a label must be known at compile time");
@@ -406,6 +407,12 @@ impl Checker {
             }
         }
         Some(StmtKind::Switch { on, cases: out, default })
+    }
+
+    /// The value of an enum's member, or which it is if it has none.
+    fn member_value(&self, id: crate::hir::DefId, index: usize) -> BigInt {
+        let DefKind::Enum(def) = &self.def(id).kind else { return index.into() };
+        def.members.get(index).and_then(|(_, value)| value.clone()).unwrap_or_else(|| index.into())
     }
 
     /// A variable, constant or instance among statements.

@@ -84,6 +84,9 @@ impl Checker {
                 _ => {}
             }
         }
+        for property in table.properties.iter().filter(|p| !p.is_const) {
+            self.priority_warnings(&def, property);
+        }
         let id = self.define(
             table.name.name.clone(),
             table.name.span,
@@ -295,6 +298,7 @@ impl Checker {
             }
             order.push(at);
         }
+        self.no_table_in_arguments(&bound);
         let order = Order::new(order, params.len());
         let annotations = self.annotations(&written.annotations);
         Some(TableAction { action, bound, order, annotations, span: written.span })

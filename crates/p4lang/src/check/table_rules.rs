@@ -3,8 +3,11 @@
 
 use std::collections::HashMap;
 
+use num_traits::ToPrimitive;
+
 use super::{Checker, name_annotation, walk};
 use crate::ast::{self, PropertyKind};
+use crate::diag::Diagnostic;
 use crate::hir::{Callee, DefKind, Expr, ExprKind, Keyset, KeysetElem, TableAction, TableDef, TableKey};
 use crate::source::Span;
 
@@ -127,6 +130,42 @@ impl Checker {
         }
     }
 
+    /// Warns of equal priorities, and of entries in another order than their priorities (section 14.2.1.4.1).
+    pub(super) fn priority_warnings(&mut self, def: &TableDef, property: &ast::Property) {
+        let PropertyKind::Entries(written) = &property.kind else { return };
+        if written.iter().all(|e| e.priority.is_none()) || written.len() != def.entries.len() {
+            return;
+        }
+        let silenced = |name: &str| property.annotations.iter().any(|a| is_no_warn(a, name));
+        let (equal, order) = (!silenced("duplicate_priorities"), !silenced("entries_out_of_priority_order"));
+        let step = i64::from(def.priority_delta) * if def.largest_priority_wins { -1 } else { 1 };
+        let mut seen: HashMap<i64, Span> = HashMap::new();
+        let mut last: Option<(i64, Span)> = None;
+        for entry in &def.entries {
+            let given = entry.priority.as_ref().map(|p| p.to_i64());
+            let Some(priority) = given.unwrap_or(last.map(|(before, _)| before + step)) else { return };
+            if let Some(first) = seen.insert(priority, entry.span)
+                && equal
+            {
+                let message = format!("a second entry of priority {priority}: which of them wins is open");
+                self.report(Diagnostic::warning("duplicate-priorities", entry.span, message))
+                    .related
+                    .push((first, "another one".into()));
+            }
+            if let Some((before, place)) = last
+                && order
+                && priority != before
+                && (priority > before) == def.largest_priority_wins
+            {
+                let message = "this entry wins over the one before it";
+                self.report(Diagnostic::warning("entries-out-of-priority-order", entry.span, message))
+                    .related
+                    .push((place, format!("of priority {before}")));
+            }
+            last = Some((priority, entry.span));
+        }
+    }
+
     /// What the core library's match kinds take (section 14.2.1.4); the architecture looks at the others.
     pub(super) fn entry_kinds(&mut self, def: &TableDef, keyset: &Keyset) {
         if keyset.elems.len() != def.keys.len() {
@@ -177,6 +216,13 @@ impl Checker {
                 Some("apply it before, and keep the result in a variable".into());
         }
     }
+}
+
+/// Whether an annotation is `@noWarn("name")`.
+fn is_no_warn(annotation: &ast::Annotation, name: &str) -> bool {
+    let ast::AnnotationBody::Free { exprs: Some(exprs), .. } = &annotation.body else { return false };
+    &*annotation.name.name == "noWarn"
+        && matches!(exprs.first().map(|e| &e.kind), Some(ast::ExprKind::Str(text)) if text == name)
 }
 
 /// Where an expression applies a table.

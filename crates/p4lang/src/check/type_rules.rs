@@ -3,7 +3,7 @@
 use super::Checker;
 use super::types::parts;
 use crate::ast::{self, TypeRef};
-use crate::hir::{DefKind, Type};
+use crate::hir::{DefKind, Expr, Type};
 use crate::source::Span;
 
 impl Checker {
@@ -40,6 +40,30 @@ impl Checker {
                 Some("use a type that has values".into());
         }
         !bad
+    }
+
+    /// Whether all of these can be elements of a list or the results of a choice; reports the first that cannot.
+    pub(super) fn have_values(&mut self, items: &[&Expr]) -> bool {
+        let bad = items.iter().find(|e| {
+            matches!(
+                e.ty,
+                Type::Void
+                    | Type::Extern(..)
+                    | Type::Parser(..)
+                    | Type::Control(..)
+                    | Type::Package(..)
+                    | Type::Table(_)
+                    | Type::Action
+                    | Type::ApplyResult(_)
+                    | Type::ActionRun(_)
+                    | Type::ValueSet(_)
+            )
+        });
+        if let Some(e) = bad {
+            let (span, shown) = (e.span, self.show(&e.ty));
+            self.error("bad-operand", span, format!("a `{shown}` is no value, which is wanted here"));
+        }
+        bad.is_none()
     }
 
     /// Type arguments of a named type, and what they make of its fields. False if something was reported.
@@ -79,10 +103,7 @@ impl Checker {
         let bad = self.fields(ty).unwrap_or_default().into_iter().find(|(_, field)| match ty {
             Type::Header(..) => !self.allowed_in_header(field),
             Type::Union(..) => !matches!(field, Type::Header(..) | Type::Param(_) | Type::Unknown),
-            _ => {
-                !self.storable(field)
-                    && !matches!(field, Type::String | Type::Int | Type::List(_) | Type::MatchKind)
-            }
+            _ => !self.storable(field) && !matches!(field, Type::String | Type::Int | Type::List(_)),
         });
         if matches!(ty, Type::Header(..)) && self.varbits(ty) > 1 {
             let shown = self.show(ty);

@@ -22,7 +22,7 @@ control I(inout H hdr, inout M m, inout standard_metadata_t sm) {
     table te { key = { hdr.h.a : ternary; hdr.h.c : range; } actions = { set; NoAction; }
         const entries = { (0x0f &&& 0x0f, _) : set(0x31); (_, 100 .. 200) : set(0x32); (0x10, 5) : set(0x33); (0x10 &&& 0xf0, _) : set(0x34); } }
     table pr { key = { hdr.h.a : optional; } actions = { set; NoAction; } largest_priority_wins = false;
-        entries = { priority = 20 : _ : set(0x41); priority = 10 : 7 : set(0x42); } }
+        @noWarn("entries_out_of_priority_order") entries = { priority = 20 : _ : set(0x41); priority = 10 : 7 : set(0x42); } }
     apply {
         sm.egress_spec = 1;
         if (hdr.h.a == 1) { if (!ex.apply().hit) { hdr.h.b = 0xff; } }

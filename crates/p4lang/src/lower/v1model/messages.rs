@@ -65,11 +65,11 @@ impl Lowerer<'_> {
             return self.fail("bad-call", call.span, "an argument is missing");
         };
         let ty = self.ty(&given.ty);
-        if self.has_stack_or_union(&ty) {
+        if self.has_unsendable(&ty) {
             return self.fail_help(
                 "unsupported",
                 call.span,
-                "a digest with a header stack or union is not supported",
+                "a digest with a header stack, union, string or list is not supported",
                 "give it the headers or fields that are wanted",
             );
         }
@@ -101,11 +101,11 @@ impl Lowerer<'_> {
         Ok(Value::Unit)
     }
 
-    fn has_stack_or_union(&self, ty: &Type) -> bool {
+    fn has_unsendable(&self, ty: &Type) -> bool {
         match ty {
-            Type::Stack(..) | Type::Union(..) => true,
-            Type::Tuple(types) => types.iter().any(|ty| self.has_stack_or_union(ty)),
-            Type::Struct(..) => self.fields(ty).iter().any(|(_, ty)| self.has_stack_or_union(ty)),
+            Type::Stack(..) | Type::Union(..) | Type::String | Type::List(_) => true,
+            Type::Tuple(types) => types.iter().any(|ty| self.has_unsendable(ty)),
+            Type::Struct(..) => self.fields(ty).iter().any(|(_, ty)| self.has_unsendable(ty)),
             _ => false,
         }
     }
