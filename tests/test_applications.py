@@ -113,6 +113,11 @@ def test_a_workload_between_pairs_runs() -> None:
     assert table["label"][0].startswith("reno a")
 
 
+def test_a_distribution_without_an_end_is_refused() -> None:
+    with pytest.raises(TidegateError, match=r"/dev/zero: .*1048576 bytes"):
+        workloads.sizes("/dev/zero")
+
+
 def test_distributions_from_files(tmp_path: Path) -> None:
     assert workloads.known() == ["data-mining", "web-search"]
     assert workloads.sizes("web-search").quantile(0.97) == 9_733_820

@@ -189,6 +189,18 @@ mod tests {
     }
 
     #[test]
+    fn more_parts_than_may_be_are_none() {
+        for (payload, parts) in [(MOST_PARTS * 20, Some(MOST_PARTS)), (MOST_PARTS * 20 + 1, None)] {
+            let (frame, transport) = packet(true, PROTOCOL_UDP, false, payload);
+            let (mut out, mut count) = (Vec::new(), 0);
+            let large = Large { frame: &frame, kind: UDP, size: 20, transport };
+            let cut = large.cut(&mut out, |_, _| count += 1);
+            assert_eq!(cut.map(|()| count), parts);
+            assert!(parts.is_some() || out.is_empty());
+        }
+    }
+
+    #[test]
     fn nonsense_is_not_cut() {
         let (frame, transport) = packet(true, PROTOCOL_TCP, false, 100);
         for length in 0..frame.len() {

@@ -154,6 +154,19 @@ fn segments_that_wait() {
     }
 }
 
+/// Of one direction some wait, however much memory there is.
+#[test]
+fn segments_of_one_direction_that_wait() {
+    for rule in RULES {
+        let mut senders = Senders::new(rule, 1 << 30);
+        senders.acknowledge(0, 0, 0);
+        (0..12_000).for_each(|number| senders.segment(u64::from(number) + 1, 0, number));
+        (1..=12_000).for_each(|number| senders.acknowledge(20_000 + u64::from(number), 0, number));
+        let samples = senders.flow(1000)["rtt_samples"].as_u64().expect("a number");
+        assert!((9_990..=10_001).contains(&samples), "{rule:?}: {samples}");
+    }
+}
+
 /// One segment after the other, with round-trip times of all sizes.
 fn sizes(senders: &mut Senders, connection: u16, samples: u32) {
     let mut time = 0;

@@ -18,6 +18,7 @@ from tidegate.control import operations as op
 from tidegate.network import Network
 from tidegate.p4runtime import Connection, RemoteSwitch, Server, connect, connection
 from tidegate.p4runtime.conftest import CPU, LOOPBACK, VRFS, Bench, Simulated, frame, lldp, wait_for
+from tidegate.p4runtime.connection import Refused
 from tidegate.p4runtime.messages import p4
 from tidegate.systems.meter.controller import IngressPort, Meter, MeterController, Prefix
 
@@ -366,3 +367,25 @@ def test_messages_that_wait_have_a_budget_of_bytes(monkeypatch: pytest.MonkeyPat
     assert heard.get() is small
     heard.offer(small)
     assert (heard.qsize(), heard.dropped) == (2, 3)
+
+
+def test_a_server_that_sends_too_much_or_nothing(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    entity = p4.Entity(register_entry={"register_id": bench.ids("cells")})
+    wrong = [("INSERT", p4.Entity(table_entry={"table_id": 1}))] * 300
+    for name, call, why in (
+        ("MOST_MESSAGE", lambda switch: list(switch.read(entity)), "larger than max"),
+        ("MOST_METADATA", lambda switch: switch.write(*wrong), "metadata"),
+    ):
+        with monkeypatch.context() as patched:
+            patched.setattr(connection, name, 1000)
+            with Connection(bench.server.address, election_id=9) as switch:
+                switch.next("arbitration")
+                with pytest.raises(Refused, match=why) as caught:
+                    call(switch)
+        assert caught.value.code == "RESOURCE_EXHAUSTED"
+    monkeypatch.setattr(connection, "PATIENCE_S", 0.2)
+    with bench.server._busy, pytest.raises(Refused) as caught:
+        bench.primary.read(entity)
+    assert caught.value.code == "DEADLINE_EXCEEDED"
+    with pytest.raises(TidegateError, match=r"no digest in 0\.1 s"):
+        bench.primary.next("digest", 0.1)

@@ -88,6 +88,14 @@ def test_one_of_them_goes_on_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(at - start >= 0.2 * number for number, at in enumerate(sorted(began), 1))
 
 
+def test_calls_of_others_are_worked_on_two_at_a_time() -> None:
+    clients = Clients(Limits(), lambda: {"ipv4:1": "", "ipv4:2": "other"})
+    with ExitStack() as open_:
+        calls = [open_.enter_context(clients.call(context(f"ipv4:{port}"))) for port in (3, 4, 5, 2, 2, 1, 1)]
+        taken = [one.slot.acquire(blocking=False) for one in calls]
+    assert taken == [True, True, False, True, False, True, True]
+
+
 def test_what_is_asked_for_several_times_is_read_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     reads: list[Any] = []
     act = Device.act

@@ -224,6 +224,28 @@ mod tests {
     }
 
     #[test]
+    fn a_packet_has_so_many_bytes_and_no_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.pcap");
+        let read = |length: u32| {
+            let mut whole = file(&[vec![7; 60]]);
+            whole.extend(packet_header(1, length, length));
+            whole.resize(whole.len() + length as usize, 0);
+            write(&path, whole).unwrap();
+            let mut reader = Reader::open(&path).unwrap();
+            let mut lengths = Vec::new();
+            while let Some((_, bytes)) = reader.next_here().unwrap() {
+                lengths.push(bytes.len());
+            }
+            (lengths, reader.cut().map(str::to_owned))
+        };
+        assert_eq!(read(1 << 24), (vec![60, 1 << 24], None));
+        let (lengths, cut) = read((1 << 24) + 1);
+        assert_eq!(lengths, [60]);
+        assert!(cut.as_ref().is_some_and(|cut| cut.contains("claims 16777217 bytes")), "{cut:?}");
+    }
+
+    #[test]
     fn a_section_has_so_many_interfaces_and_no_more() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.pcapng");
