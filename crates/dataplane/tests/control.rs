@@ -95,7 +95,8 @@ fn the_state_of_another_program_begins_when_that_is_run() {
     p.replace(next, false, 1_000).unwrap();
     let table = p.table_id("ages").unwrap();
     for handle in [first, second] {
-        assert_eq!(p.state.tables[table.index()].entry(handle).unwrap().last_hit, 1_000);
+        let state = &p.state.tables[table.index()];
+        assert_eq!(state.last_hit(state.entry(handle).unwrap()), 1_000);
     }
     assert!(idle(&mut p, 1_099).is_empty());
     assert_eq!(idle(&mut p, 1_100), [first]);
@@ -105,12 +106,37 @@ fn the_state_of_another_program_begins_when_that_is_run() {
     assert_eq!(idle(&mut p, 1_200), [first]);
 }
 
+/// Its own clock may have gone on, and its timeouts may be changed, deleted and added from then on.
+#[test]
+fn timeouts_of_a_state_that_has_been_in_use_begin_anew_too() {
+    let mut p = Pipeline::interpreted(program(""), 0).unwrap();
+    let mut next = Pipeline::interpreted(program(""), 0).unwrap();
+    let (early, late) = (add(&mut next, 1, 300, 0), add(&mut next, 2, 100, 500));
+    let (changed, deleted) = (add(&mut next, 3, 100, 500), add(&mut next, 4, 100, 500));
+    p.replace(next, false, 1_000).unwrap();
+    let table = p.table_id("ages").unwrap();
+    let state = &mut p.state.tables[table.index()];
+    state.set_idle_timeout(changed, 150, 1_020);
+    state.remove(deleted);
+    let added = add(&mut p, 5, 100, 1_050);
+    assert!(idle(&mut p, 1_099).is_empty());
+    assert_eq!(idle(&mut p, 1_100), [late]);
+    assert_eq!(idle(&mut p, 1_150), [added]);
+    assert_eq!(idle(&mut p, 1_170), [changed]);
+    send(&mut p, 1_190, &[2, 0]);
+    assert!(idle(&mut p, 1_249).is_empty(), "a hit begins it anew");
+    assert_eq!(idle(&mut p, 1_250), [added]);
+    assert_eq!(idle(&mut p, 1_290), [late]);
+    assert_eq!(idle(&mut p, 1_300), [early]);
+}
+
 #[test]
 fn the_program_s_entries_begin_when_the_state_is_reset() {
     let mut p = Pipeline::interpreted(program(""), 0).unwrap();
     p.act(Time::from_ps(5_000), &StateOp::Reset {}.into()).unwrap();
     let table = p.table_id("given").unwrap();
-    let entries: Vec<_> = p.state.tables[table.index()].iter().map(|(_, entry)| entry.last_hit).collect();
+    let state = &p.state.tables[table.index()];
+    let entries: Vec<_> = state.iter().map(|(_, entry)| state.last_hit(entry)).collect();
     assert_eq!(entries, [5_000, 5_000]);
 }
 

@@ -1,6 +1,7 @@
 //! What one operation does while packets wait: members, entries and looks are counted, not time.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use control::{
     Answer, Call, Choice, CopiesOp, Extras, Kind, Leads, MOST_AT_A_TIME, MOST_COMPARED, MOST_SHARES, Match,
@@ -277,6 +278,26 @@ fn actions_of_sets_count_when_idle_entries_are_taken() {
         };
     let turns = (1..=10).filter(|turn| always(&mut p, 1000 * turn)).count();
     assert!(turns >= 3, "{turns} of 10");
+}
+
+/// The time, not a count: nothing is done for each.
+#[test]
+fn a_program_is_replaced_in_the_same_time_however_many_entries_come_with_the_next() {
+    let replaced = |entries: u64| {
+        let mut p = pipeline();
+        let times = (0..5).map(|_| {
+            let mut next = pipeline();
+            (0..entries).for_each(|key| add(&mut next, Time::ZERO, key, 0, 100));
+            let began = Instant::now();
+            let before = p.replace(next, false, 1_000).unwrap();
+            let took = began.elapsed();
+            drop(before);
+            took
+        });
+        times.min().unwrap()
+    };
+    let (few, all) = (replaced(10), replaced(20_000));
+    assert!(all < few * 20, "{few:?} with 10 entries, {all:?} with 20 000");
 }
 
 #[test]

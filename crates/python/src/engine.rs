@@ -1,5 +1,6 @@
 //! Programs and pipelines as Python objects.
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -90,6 +91,24 @@ impl Pipeline {
     }
 }
 
+/// What is not in use any more: to free it takes time, for which nobody need wait.
+#[pyclass(frozen, module = "tidegate._core")]
+pub struct Leftover(Mutex<Option<Box<dyn Any + Send>>>);
+
+impl Leftover {
+    pub(crate) fn new(left: impl Any + Send) -> Leftover {
+        Leftover(Mutex::new(Some(Box::new(left))))
+    }
+}
+
+#[pymethods]
+impl Leftover {
+    /// Frees it. Other threads of Python go on meanwhile.
+    fn free(&self, py: Python<'_>) {
+        py.detach(|| drop(self.0.lock().take()));
+    }
+}
+
 /// Ports, and the packets that leave by them.
 type Sent<'py> = Vec<(u32, Bound<'py, PyBytes>)>;
 
@@ -110,6 +129,11 @@ impl Pipeline {
         let made = py.detach(|| commands::load::pipeline(program.0.clone(), engine, seed));
         let (pipeline, _) = made.map_err(raise)?;
         Ok(Pipeline(Alone::shared(pipeline)))
+    }
+
+    /// Begins anew; gives what it had.
+    fn give_up(&self, py: Python<'_>) -> Leftover {
+        Leftover::new(py.detach(|| self.take()))
     }
 
     /// Runs one packet at a time in picoseconds; gives ports and packets.

@@ -41,6 +41,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("TidegateError", m.py().get_type::<TidegateError>())?;
     m.add_class::<engine::Program>()?;
     m.add_class::<engine::Pipeline>()?;
+    m.add_class::<engine::Leftover>()?;
     m.add_class::<replay::Replay>()?;
     m.add_class::<simulation::Simulation>()?;
     m.add_class::<agents::HostAgents>()?;

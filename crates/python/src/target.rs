@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use units::Time;
 
 use crate::answers::{self, Entries};
-use crate::engine::{Alone, Pipeline};
+use crate::engine::{Alone, Leftover, Pipeline};
 use crate::errors::{raise, refused};
 use crate::simulation::Simulation;
 use crate::source::{PythonSource, Runs};
@@ -258,8 +258,9 @@ impl Target {
         })
     }
 
-    /// Runs a pipeline's program from now on, with its state, or with this one's if that is to be kept.
-    fn install(&self, py: Python<'_>, next: &Pipeline, keep_state: bool) -> PyResult<()> {
+    /// Runs a pipeline's program from now on, with its state, or with this one's if that is to be kept. Gives what it takes the place
+    /// of, which is to be freed where nobody waits for that.
+    fn install(&self, py: Python<'_>, next: &Pipeline, keep_state: bool) -> PyResult<Leftover> {
         // It makes a state to take the place of the one that is taken, which may be large.
         let next = py.detach(|| next.take());
         py.detach(|| {
@@ -272,8 +273,7 @@ impl Target {
                     Ok(alone.pipeline.replace(next, keep_state, alone.now).map(|before| (None, Some(before))))
                 }
             })?;
-            // It is freed here, where no packet waits for it.
-            before.map(drop).map_err(refused)
+            before.map(Leftover::new).map_err(refused)
         })
     }
 

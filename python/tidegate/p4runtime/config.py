@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
 from tidegate._core import TidegateError
@@ -73,11 +73,11 @@ class Configuration:
         if request.action == actions.COMMIT:
             if request.HasField("config"):
                 raise invalid("COMMIT takes the config that is saved; leave it out")
-            with self._busy:
+            with ExitStack() as later, self._busy:
                 demand()
                 if self._saved is None:
                     raise P4Error(Code.NOT_FOUND, "no config is saved")
-                self._commit(self._saved, keep_state=False)
+                self._commit(self._saved, False, later)
             return
         if request.action not in (
             actions.VERIFY,
@@ -94,14 +94,13 @@ class Configuration:
             if request.action == actions.VERIFY:
                 return
             made = self._made(request.config, text)
-            with self._busy:
+            with ExitStack() as later, self._busy:
                 demand()
                 if request.action == actions.VERIFY_AND_SAVE:
-                    if self._saved is not None:
-                        self._saved.replaced = True
+                    self._give_up(self._saved, later)
                     self._saved = made
                 else:
-                    self._commit(made, keep_state=request.action == actions.RECONCILE_AND_COMMIT)
+                    self._commit(made, request.action == actions.RECONCILE_AND_COMMIT, later)
 
     def _verify(self, config: Any, text: str | None) -> None:
         """Refuse a config that cannot be run; nothing of it is done in this process but a comparison."""
@@ -152,19 +151,33 @@ class Configuration:
             raise invalid("the device config looks like JSON; here it is the program's P4_16 text")
         return text
 
-    def _commit(self, made: Running, keep_state: bool) -> None:
+    def _give_up(self, running: Running | None, later: ExitStack) -> None:
+        """Have nobody use a program any more. It is freed `later`, when nobody waits: many entries take time."""
+        if running is None:
+            return
+        running.replaced = True
+
+        def free() -> None:
+            own = running.device.pipeline
+            # What the device ran has been taken out of it.
+            if own is not None and own is not self._device.pipeline:
+                own.engine.give_up().free()
+
+        later.callback(free)
+
+    def _commit(self, made: Running, keep_state: bool, later: ExitStack) -> None:
         pipeline = made.device.pipeline
         assert pipeline is not None, "a config is verified on a pipeline"
         try:
-            self._device.install(pipeline, keep_state)
+            later.callback(self._device.install(pipeline, keep_state).free)
         except TidegateError as error:
             raise invalid(str(error)) from None
         made.device.become(self._device)
         if keep_state and self.committed is not None:
             made.keep(self.committed)
         for before in (self.committed, self._saved):
-            if before is not None and before is not made:
-                before.replaced = True
+            if before is not made:
+                self._give_up(before, later)
         self.committed, self._saved = made, None
         self._on_program(made.program)
 

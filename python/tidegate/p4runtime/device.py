@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from tidegate._core import TidegateError
+from tidegate._core import Leftover, TidegateError
 from tidegate.control import PipelineApi, SwitchApi
 from tidegate.control import operations as op
 from tidegate.control.switch import SLICE
@@ -62,10 +62,11 @@ class Device:
                 return self._core.table_entries(operation, READ_SLICES)
             return self._core.act(operation)
 
-    def install(self, pipeline: Pipeline, keep_state: bool) -> None:
-        """Run another pipeline's program, with its state or the present one's."""
+    def install(self, pipeline: Pipeline, keep_state: bool) -> Leftover:
+        """Run another pipeline's program, with its state or the present one's. What it takes the place of is to be freed."""
         with self._lock:
-            self._core.install(pipeline.engine, keep_state)
+            left: Leftover = self._core.install(pipeline.engine, keep_state)
+            return left
 
     def take_idle(self) -> list[tuple[str, tuple[Any, ...]]]:
         """Entries whose idle timeout has come."""

@@ -50,6 +50,8 @@ CLOCK = "tidegate-now"
 
 READ_S = 0.5
 """For so long a call of a primary of the default role waits for another client's read, which then ends."""
+MOST_HEARD = 128 << 10
+"""Bytes of a message on a stream: a packet with its header has 68 KiB, a role's configuration 64 KiB."""
 MOST_ECHOED = 1024
 """Bytes of payload, and of metadata, of a refused packet-out in the error that tells of it."""
 
@@ -420,12 +422,18 @@ class Server:
             stream.close()
 
     def _hear(self, stream: Stream, data: bytes) -> None:
-        try:
-            request = p4.StreamMessageRequest.FromString(data)
-            kind = request.WhichOneof("update")
-        except DecodeError:
-            request = kind = None
-        rules = None
+        request = kind = rules = None
+        wrong_message = _no_message()
+        if len(data) > MOST_HEARD:
+            # As a message it may take many times as much, of each stream.
+            why = f"a message of {len(data)} bytes is not read; those of a stream have {MOST_HEARD} at most"
+            wrong_message = P4Error(Code.RESOURCE_EXHAUSTED, why)
+        else:
+            try:
+                request = p4.StreamMessageRequest.FromString(data)
+                kind = request.WhichOneof("update")
+            except DecodeError:
+                pass
         if kind == "arbitration" and request.arbitration.role.HasField("config"):
             # It takes time, in which others are served.
             rules = Rules.of(request.arbitration.role.config)
@@ -441,6 +449,8 @@ class Server:
             if stream.role is None:
                 raise P4Error(Code.FAILED_PRECONDITION, "a stream begins with an arbitration update")
             try:
+                if request is None:
+                    raise wrong_message
                 self._hear_primary(stream, kind, request)
             except (P4Error, TidegateError) as error:
                 code = error.code if isinstance(error, P4Error) else Code.FAILED_PRECONDITION
@@ -458,8 +468,6 @@ class Server:
                 stream.send(p4.StreamMessageResponse(error=wrong), "errors")
 
     def _hear_primary(self, stream: Stream, kind: str | None, request: Any) -> None:
-        if request is None:
-            raise _no_message()
         rules = self._arbitration.primary_rules(stream)
         if rules is None:
             raise P4Error(Code.PERMISSION_DENIED, "the controller is not primary")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from tidegate.p4runtime.conftest import (
     wait_for,
 )
 from tidegate.p4runtime.connection import ClientTls, Connection, Refused
+from tidegate.p4runtime.device import Device
 from tidegate.p4runtime.messages import p4, parse_p4info
 
 # Sends everything to port 3 that was for no port.
@@ -98,6 +100,46 @@ def test_save_then_commit(bench: Bench) -> None:
     assert bench.pipeline.process(1, 1, frame()) == [(2, frame())]
     assert bench.primary.read(cell) == [cell], "what was written comes with it"
     assert refused(bench, "COMMIT") == "NOT_FOUND"
+
+
+def test_what_is_replaced_is_freed_when_nobody_waits(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program that ran, and one that was saved and is not run."""
+    freed: list[bool] = []
+    busy = bench.server._busy
+
+    class Left:
+        def free(self) -> None:
+            got = threading.Event()
+
+            def other() -> None:
+                with busy:
+                    got.set()
+
+            threading.Thread(target=other, daemon=True).start()
+            freed.append(got.wait(5))
+
+    class Engine:
+        def give_up(self) -> Left:
+            return Left()
+
+    def install(self: Device, pipeline: programs.Pipeline, keep_state: bool) -> Left:
+        self._core.install(pipeline.engine, keep_state)
+        return Left()
+
+    monkeypatch.setattr(Device, "install", install)
+    bench.primary.set_config("VERIFY_AND_SAVE", config(SMALL))
+    bench.primary.set_config("COMMIT")
+    assert freed == [True], "the program that ran"
+    for action in ("VERIFY_AND_SAVE", "VERIFY_AND_COMMIT", "RECONCILE_AND_COMMIT"):
+        bench.primary.set_config("VERIFY_AND_SAVE", config(SMALL))
+        saved = bench.server._config._saved
+        assert saved is not None
+        assert saved.device.pipeline is not None
+        monkeypatch.setattr(saved.device.pipeline, "engine", Engine())
+        freed.clear()
+        bench.primary.set_config(action, config(SMALL))
+        assert freed == [True] * (1 if action == "VERIFY_AND_SAVE" else 2), action
+        assert saved.replaced
 
 
 def test_idle_timeouts_begin_when_a_saved_program_is_run(bench: Bench) -> None:

@@ -26,6 +26,7 @@ from tidegate.p4runtime.conftest import wait_for as until
 from tidegate.p4runtime.connection import Refused
 from tidegate.p4runtime.errors import Code, P4Error
 from tidegate.p4runtime.messages import p4
+from tidegate.p4runtime.server import MOST_HEARD
 
 PATIENCE_S = 20.0
 
@@ -145,12 +146,30 @@ def test_bytes_that_wait_for_a_controller_are_bounded() -> None:
 
 def test_a_refused_packet_out_is_not_echoed_whole(everything: programs.Program) -> None:
     with served(everything) as made:
-        packet = p4.PacketOut(payload=bytes(1 << 20))
-        packet.metadata.add(metadata_id=99, value=bytes(1 << 20))
+        packet = p4.PacketOut(payload=bytes(70_000))
+        packet.metadata.add(metadata_id=99, value=bytes(50_000))
         made.primary.send(p4.StreamMessageRequest(packet=packet))
         error = made.primary.next("error")
         assert error.packet_out.packet_out.payload == bytes(1024)
         assert error.ByteSize() < 4096
+
+
+def test_a_long_message_of_a_stream_is_not_read(everything: programs.Program) -> None:
+    """Its empty fields would take many times as much, for each stream. That of a controller goes on; one without a role ends."""
+    with served(everything) as made:
+        packet = p4.PacketOut(metadata=[p4.PacketMetadata()] * (MOST_HEARD // 2))
+        long = p4.StreamMessageRequest(packet=packet)
+        assert long.ByteSize() > MOST_HEARD
+        made.primary.send(long)
+        error = made.primary.next("error")
+        assert (error.canonical_code, error.WhichOneof("details")) == (Code.RESOURCE_EXHAUSTED, "other")
+        assert f"{MOST_HEARD} at most" in error.message
+        with channel(made.server.address) as other:
+            answers = call(other, "StreamChannel")(iter([long.SerializeToString()]))
+            with pytest.raises(grpc.RpcError) as caught:
+                next(answers)
+            assert caught.value.code() == grpc.StatusCode.FAILED_PRECONDITION
+        made.is_well()
 
 
 @pytest.mark.parametrize(

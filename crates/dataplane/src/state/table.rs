@@ -41,11 +41,11 @@ pub struct Entry {
     pub bytes: u64,
     /// Direct meter.
     pub meter: MeterCell,
-    /// Picoseconds; kept for tables with idle timeout.
-    pub last_hit: u64,
+    /// Picoseconds; see [`TableState::last_hit`].
+    last_hit: u64,
     /// Picoseconds without a hit after which the control plane is told; 0: it is not.
     pub idle_timeout: u64,
-    /// When it is looked at next for its timeout; 0: it is not.
+    /// When it is looked at next for its timeout, as [`Aging::add`] gives it; 0: it is not.
     due: u64,
     /// The control plane's own, which nobody else reads.
     note: Vec<u8>,
@@ -117,6 +117,8 @@ pub struct TableState {
     added: u64,
     counts: bool,
     aging: Aging,
+    /// No entry was hit before.
+    began: u64,
     /// How many entries lead to each member and group, and how many have sets of actions: see [`Target::used`].
     uses: Counts<u64>,
     /// The control plane's own note of the default.
@@ -151,6 +153,7 @@ impl TableState {
             added: 0,
             counts: table.direct_counter.is_some(),
             aging: Aging::default(),
+            began: 0,
             uses: Counts::default(),
             default_note: Vec::new(),
             added_bytes: 0,
@@ -232,21 +235,20 @@ impl TableState {
         entry.idle_timeout = timeout;
         entry.due = 0;
         if timeout > 0 {
-            entry.due = entry.last_hit.saturating_add(timeout);
-            self.aging.add(entry.due, handle);
+            entry.due = self.aging.add(entry.last_hit, timeout, handle);
         }
     }
 
-    /// Has the age of all entries, and their idle timeouts, begin at `now`.
+    /// Has the age of all entries, and their idle timeouts, begin at `now`, which is no sooner than what has happened so far. However
+    /// many entries there are, it takes no longer.
     pub fn begin(&mut self, now: u64) {
-        self.aging = Aging::default();
-        for handle in 0..self.entries.len() as u32 {
-            if let Some(entry) = self.entry_mut(handle) {
-                entry.last_hit = now;
-                let timeout = entry.idle_timeout;
-                self.set_idle_timeout(handle, timeout, now);
-            }
-        }
+        self.began = now;
+        self.aging.begin(now);
+    }
+
+    /// When an entry was last hit, or added, or since when the table is in use: whichever is later.
+    pub fn last_hit(&self, entry: &Entry) -> u64 {
+        entry.last_hit.max(self.began)
     }
 
     /// Whether an entry is to be looked at for its timeout.
@@ -263,14 +265,18 @@ impl TableState {
             }
             let Some(handle) = self.aging.pop(now) else { break };
             let Some(Some(entry)) = self.entries.get_mut(handle as usize) else { continue };
-            let due = entry.last_hit.saturating_add(entry.idle_timeout);
-            if due > now {
-                entry.due = due;
+            let since = entry.last_hit.max(self.began);
+            let timeout = entry.idle_timeout;
+            entry.due = if since.saturating_add(timeout) > now {
+                self.aging.add(since, timeout, handle)
             } else if page.take(&entry.target) {
                 idle.push(handle);
-                entry.due = now.saturating_add(entry.idle_timeout);
-            }
-            self.aging.add(entry.due, handle);
+                self.aging.add(now, timeout, handle)
+            } else {
+                // There was no room for it: it is next.
+                self.aging.add_again(entry.due, handle);
+                entry.due
+            };
             if page.is_full() {
                 break;
             }
@@ -473,7 +479,7 @@ impl TableState {
         self.uses.add(entry.target.used());
         self.added_bytes += entry.added();
         if entry.due > 0 {
-            self.aging.add(entry.due, handle);
+            self.aging.add_again(entry.due, handle);
         }
         if handle as usize == self.entries.len() {
             make_room(&mut self.entries, 1, self.size);
@@ -527,7 +533,7 @@ impl TableState {
         self.uses = Counts::default();
         self.live = 0;
         self.added_bytes = self.default.added() + self.default_note.len() as u64;
-        self.aging = Aging::default();
+        self.aging.clear();
         self.index = empty_index(&self.widths, &self.kinds, self.size);
         self.exact = self.exact.empty();
         self.trie = empty_trie(&self.widths, &self.kinds, self.size);

@@ -274,7 +274,7 @@ impl Pipeline {
         only: Option<&EntryRef>,
     ) -> Result<Answer> {
         let state = &self.state.tables[id.index()];
-        let row = |handle, entry: &Entry| row(program, id, now, handle, entry);
+        let row = |handle, entry: &Entry| row(program, id, now, handle, entry, state.last_hit(entry));
         let handle = match only {
             None => {
                 let (entries, next) = state.page(from, Page::of(pages * PAGE), pages * PASSED);
@@ -302,7 +302,8 @@ impl Pipeline {
             let (id, state) = (TableId(index as u32), &mut self.state.tables[index]);
             let taken = state.take_idle(now, PAGE, looks, &mut page);
             for handle in &taken {
-                let found = state.entry(*handle).map(|entry| row(program, id, now, *handle, entry));
+                let found = state.entry(*handle);
+                let found = found.map(|entry| row(program, id, now, *handle, entry, state.last_hit(entry)));
                 rows.extend(found.map(|row| (table.info.name.clone(), row)));
             }
             if page.is_full() {
@@ -342,7 +343,7 @@ impl Pipeline {
     }
 }
 
-fn row(program: &Program, id: TableId, now: u64, handle: u32, entry: &Entry) -> Row {
+fn row(program: &Program, id: TableId, now: u64, handle: u32, entry: &Entry, last_hit: u64) -> Row {
     let keys = program[id].keys.iter().zip(&entry.matches);
     Row {
         handle,
@@ -353,7 +354,7 @@ fn row(program: &Program, id: TableId, now: u64, handle: u32, entry: &Entry) -> 
         bytes: entry.bytes,
         rates: entry.meter.rates(),
         idle_timeout: entry.idle_timeout,
-        idle_for: now.saturating_sub(entry.last_hit),
+        idle_for: now.saturating_sub(last_hit),
         is_const: entry.is_const,
         note: entry.note().to_vec(),
         order: entry.order(),

@@ -84,7 +84,7 @@ impl TableState {
                 self.set_idle_timeout(handle, 0, 0);
                 self.added_bytes += entry.added();
                 if entry.due > 0 {
-                    self.aging.add(entry.due, handle);
+                    self.aging.add_again(entry.due, handle);
                 }
                 if let Some(after) = self.entries[handle as usize].replace(*entry) {
                     self.added_bytes -= after.added();
