@@ -6,7 +6,7 @@
 # make man         man pages of the commands, in dist/man
 # make wheel       a wheel in dist, which needs no Rust where it is installed
 # make test-docs   runs the commands and the Python of the pages
-# make fuzz   the fuzzers, each for SECONDS=60; needs nightly Rust and cargo-fuzz
+# make fuzz   the fuzzers, each for SECONDS=60; needs nightly Rust and cargo-fuzz, but for T=messages
 # make miri   the data plane's unsafe functions under Miri; needs nightly Rust with miri
 # make extras what the extras need (cluster, tune, view, pandas, docs), pinned, into .venv
 # make lint   formatters, linters  make t S=NAME   the tests of one system, crate or test file

@@ -49,6 +49,7 @@ LONGEST = (
     "tests/test_interrupt.py",
     "python/tidegate/systems/aqm/test_experiments.py",
     "python/tidegate/p4runtime/test_fuzz.py",
+    "python/tidegate/p4runtime/test_fuzz_calls.py",
     "python/tidegate/p4runtime/test_limits.py",
     "tests/test_grafana.py",
     "tests/test_agent_trust.py",

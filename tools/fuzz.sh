@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs each fuzzer of fuzz/ for so many seconds, from the corpora in the repository on; what it adds to them stays in
 # target/fuzz-corpus. A fault is written to fuzz/artifacts: mend it, and put the file into fuzz/corpus/TARGET.
+# `messages`, P4Runtime's to the server, is in Python (python/tidegate/p4runtime/fuzzing.py) and has no corpus: a fault names its round.
 #   tools/fuzz.sh SECONDS [TARGET...]            one after another under AddressSanitizer: needs nightly Rust and cargo-fuzz
 #   tools/fuzz.sh --stable SECONDS [TARGET...]   without it, on any compiler, as many at once as there are processors: what
 #                                                continuous integration runs, with one seed, from the repository's corpora on, so that
@@ -15,16 +16,34 @@ fi
 seconds=$1
 shift
 
-[ $# -gt 0 ] || set -- captures frames preprocess parse source lower packets writes
+[ $# -gt 0 ] || set -- captures frames preprocess parse source lower packets writes messages
+native=
+messages=
 for target in "$@"; do
-    if [ ! -f "fuzz/fuzz_targets/$target.rs" ]; then
-        echo "no fuzzer is called $target; there are: $(cd fuzz/fuzz_targets && echo *.rs | sed 's/\.rs//g')" >&2
+    if [ "$target" = messages ]; then
+        messages=messages
+    elif [ -f "fuzz/fuzz_targets/$target.rs" ]; then
+        native="$native $target"
+    else
+        echo "no fuzzer is called $target; there are: $(cd fuzz/fuzz_targets && echo *.rs | sed 's/\.rs//g') messages" >&2
         exit 1
     fi
 done
+# shellcheck disable=SC2086
+set -- $native
+python=${PYTHON:-.venv/bin/python}
+if [ "$messages" ] && [ "$seconds" -gt 0 ] && [ ! -x "$python" ]; then
+    echo "the fuzzer of messages needs the package: make setup" >&2
+    exit 1
+fi
 
 # One input takes at most 10 s and 2 GiB.
 limits="-timeout=10 -rss_limit_mb=2048 -max_len=4096 -verbosity=0 -print_final_stats=1"
+
+if [ $# -eq 0 ]; then
+    [ "$seconds" -gt 0 ] || exit 0
+    exec "$python" -m tidegate.p4runtime.fuzzing --seconds "$seconds"
+fi
 
 if [ "$stable" ]; then
     target=${CARGO_TARGET_DIR:-target}
@@ -35,7 +54,8 @@ if [ "$stable" ]; then
     trap 'rm -rf "$said"' EXIT
     for name in "$@"; do mkdir -p "$said/found/$name" "fuzz/artifacts/$name"; done
     # shellcheck disable=SC2016
-    printf '%s\n' "$@" | xargs -P "$(nproc)" -I TARGET sh -c '
+    printf '%s\n' "$@" $messages | xargs -P "$(nproc)" -I TARGET sh -c '
+        if [ TARGET = messages ]; then exec "$5" -m tidegate.p4runtime.fuzzing --seconds "$2"; fi
         if "$1/ci/TARGET" "$4/found/TARGET" "fuzz/corpus/TARGET" -seed=1 \
             -artifact_prefix=fuzz/artifacts/TARGET/ -max_total_time="$2" $3 >"$4/TARGET" 2>&1; then
             echo "TARGET: $(sed -n "s/^stat::number_of_executed_units: *//p" "$4/TARGET") inputs in $2 s, no fault"
@@ -44,7 +64,7 @@ if [ "$stable" ]; then
             tail -n 60 "$4/TARGET"
             for file in fuzz/artifacts/TARGET/*; do echo "$file in base64:" && base64 "$file"; done
             exit 1
-        fi' sh "$target" "$seconds" "$limits" "$said"
+        fi' sh "$target" "$seconds" "$limits" "$said" "$python"
     exit
 fi
 
@@ -66,3 +86,4 @@ for target in "$@"; do
     # shellcheck disable=SC2086
     cargo +nightly fuzz run "$target" "$found" "fuzz/corpus/$target" -- -max_total_time="$seconds" $limits
 done
+if [ "$messages" ]; then "$python" -m tidegate.p4runtime.fuzzing --seconds "$seconds"; fi

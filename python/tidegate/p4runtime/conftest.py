@@ -49,23 +49,11 @@ class Ids:
         return found
 
 
-class Bench:
-    """A pipeline with everything, a server in front of it, and a controller that is primary."""
+class Entities:
+    """Entities of a program with everything."""
 
-    def __init__(self, program: programs.Program) -> None:
-        self.pipeline = program.pipeline()
-        self.server = Server(self.pipeline, program, address=LOOPBACK, translations=VRFS)
-        self.ids = Ids(parse_p4info(program.p4info))
-
-    def __enter__(self) -> Bench:
-        self.server.start()
-        self.primary = Connection(self.server.address)
-        assert self.primary.next("arbitration").status.code == 0
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.primary.close()
-        self.server.stop()
+    def __init__(self, info: Any) -> None:
+        self.ids = Ids(info)
 
     def action(self, name: str, *values: bytes) -> Any:
         action = p4.Action(action_id=self.ids(name))
@@ -82,6 +70,25 @@ class Bench:
         if action is not None:
             entry.action.action.CopyFrom(action)
         return p4.Entity(table_entry=entry)
+
+
+class Bench(Entities):
+    """A pipeline with everything, a server in front of it, and a controller that is primary."""
+
+    def __init__(self, program: programs.Program) -> None:
+        super().__init__(parse_p4info(program.p4info))
+        self.pipeline = program.pipeline()
+        self.server = Server(self.pipeline, program, address=LOOPBACK, translations=VRFS)
+
+    def __enter__(self) -> Bench:
+        self.server.start()
+        self.primary = Connection(self.server.address)
+        assert self.primary.next("arbitration").status.code == 0
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.primary.close()
+        self.server.stop()
 
 
 @pytest.fixture
@@ -160,7 +167,7 @@ def frame(to: int = 1, source: int = 2, kind: int = 0x88B5, probe: bytes = bytes
     return to.to_bytes(6) + source.to_bytes(6) + kind.to_bytes(2) + probe + bytes(40)
 
 
-def member(bench: Bench, profile: str, number: int, *action: Any) -> Any:
+def member(bench: Entities, profile: str, number: int, *action: Any) -> Any:
     made = p4.ActionProfileMember(action_profile_id=bench.ids(profile), member_id=number)
     if action:
         made.action.CopyFrom(bench.action(*action))
@@ -168,7 +175,7 @@ def member(bench: Bench, profile: str, number: int, *action: Any) -> Any:
 
 
 def group(
-    bench: Bench, number: int, *shares: tuple[int, int], size: int = 8, profile: str = "choices"
+    bench: Entities, number: int, *shares: tuple[int, int], size: int = 8, profile: str = "choices"
 ) -> Any:
     made = p4.ActionProfileGroup(action_profile_id=bench.ids(profile), group_id=number, max_size=size)
     for index, weight in shares:
@@ -176,14 +183,14 @@ def group(
     return p4.Entity(action_profile_group=made)
 
 
-def led(bench: Bench, table: str, **to: Any) -> Any:
+def led(bench: Entities, table: str, **to: Any) -> Any:
     entity = bench.entry(table, exact(b"\x01"))
     for name, value in to.items():
         setattr(entity.table_entry.action, name, value)
     return entity
 
 
-def one_shot(bench: Bench, *choices: tuple[int, int]) -> Any:
+def one_shot(bench: Entities, *choices: tuple[int, int]) -> Any:
     entity = bench.entry("selected", exact(b"\x01"))
     entity.table_entry.action.action_profile_action_set.SetInParent()
     for port, weight in choices:
@@ -193,7 +200,7 @@ def one_shot(bench: Bench, *choices: tuple[int, int]) -> Any:
     return entity
 
 
-def register(bench: Bench, name: str, index: int | None = None, value: bytes | None = None) -> Any:
+def register(bench: Entities, name: str, index: int | None = None, value: bytes | None = None) -> Any:
     entry = p4.RegisterEntry(register_id=bench.ids(name))
     if index is not None:
         entry.index.index = index
@@ -217,7 +224,7 @@ def clone_session(number: int, *copies: tuple[int, int], **more: Any) -> Any:
     return p4.Entity(packet_replication_engine_entry={"clone_session_entry": entry})
 
 
-def value_set(bench: Bench, *values: bytes) -> Any:
+def value_set(bench: Entities, *values: bytes) -> Any:
     entry = p4.ValueSetEntry(value_set_id=bench.ids("probes"))
     for value in values:
         entry.members.add().match.add(field_id=1, exact={"value": value})

@@ -14,27 +14,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tidegate import p4 as programs
-from tidegate.p4runtime.conftest import (
-    TEXT,
-    Bench,
-    clone_session,
-    exact,
-    group,
-    led,
-    member,
-    multicast,
-    one_shot,
-    register,
-    value_set,
-)
+from tidegate.p4runtime.breaking import CANONICAL, Breaker, filled
+from tidegate.p4runtime.conftest import TEXT, Bench
 from tidegate.p4runtime.connection import Refused
 from tidegate.p4runtime.messages import SERVICE, methods, p4
 
 pytestmark = pytest.mark.slow
 
-CANONICAL = {3, 5, 6, 7, 8, 9, 11, 12}
-BYTES = [b"", b"\0", b"\x01", b"\x07", b"\xff", b"\x01\0", b"\0\0\x05", b"\xff" * 6, b"\xff" * 20, b"red"]
-NUMBERS = [0, 1, 2, 5, 8, 10, 20, 100, 510, 511, 512, 65_535, 65_536, (1 << 31) - 1]
 TESTED = settings(
     max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -45,121 +31,6 @@ SEEDS = st.integers(0, 2**32)
 def shared(everything: programs.Program) -> Iterator[Bench]:
     with Bench(everything) as made:
         yield made
-
-
-def filled(bench: Bench) -> list[Any]:
-    """What makes sense, of every kind."""
-    action = bench.action("forward", b"\x02")
-    return [
-        bench.entry(
-            "exact_table",
-            exact(b"\x01"),
-            action=action,
-            idle_timeout_ns=1000,
-            counter_data={"packet_count": 3},
-        ),
-        bench.entry(
-            "lpm_table",
-            {"lpm": {"value": b"\x0a\0\0\0", "prefix_len": 8}},
-            action=bench.action("mark", b"\x01"),
-        ),
-        bench.entry("ternary_table", {}, exact(b"\x05"), action=bench.action("mark", b"\x01"), priority=3),
-        bench.entry(
-            "range_table",
-            {"range": {"low": b"\x01", "high": b"\x05"}},
-            action=bench.action("NoAction"),
-            priority=3,
-        ),
-        bench.entry("vrfs", exact(b"red"), action=bench.action("NoAction")),
-        bench.entry("exact_table", is_default_action=True, action=action),
-        member(bench, "choices", 1, "forward", b"\x01"),
-        group(bench, 1, (1, 2)),
-        led(bench, "selected", action_profile_group_id=1),
-        one_shot(bench, (1, 1)),
-        register(bench, "cells", 5, b"\x09"),
-        register(bench, "signed_cells", None, b"\x09"),
-        multicast(5, (1, 1), (2, 1)),
-        clone_session(9, (2, 1)),
-        value_set(bench, b"\x12", b"\x13"),
-        p4.Entity(
-            counter_entry={
-                "counter_id": bench.ids("packets"),
-                "index": {"index": 1},
-                "data": {"byte_count": 4},
-            }
-        ),
-        p4.Entity(
-            meter_entry={
-                "meter_id": bench.ids("rates"),
-                "index": {"index": 1},
-                "config": {"cir": 1, "pir": 2},
-            }
-        ),
-        p4.Entity(digest_entry={"digest_id": bench.ids("seen_t"), "config": {"max_list_size": 1}}),
-        p4.Entity(
-            direct_counter_entry={
-                "table_entry": bench.entry("exact_table", exact(b"\x01")).table_entry,
-                "data": {},
-            }
-        ),
-        p4.Entity(
-            direct_meter_entry={
-                "table_entry": bench.entry("exact_table", exact(b"\x01")).table_entry,
-                "config": {},
-            }
-        ),
-    ]
-
-
-class Breaker:
-    """Changes messages anywhere."""
-
-    def __init__(self, random: Random, ids: list[int]) -> None:
-        self.random = random
-        self.ids = ids
-
-    def value(self, field: Any) -> Any:
-        """Something of a scalar's type."""
-        random = self.random
-        if field.cpp_type == field.CPPTYPE_STRING:
-            return random.choice(BYTES) if field.type == field.TYPE_BYTES else random.choice(["", "x", "red"])
-        if field.cpp_type == field.CPPTYPE_BOOL:
-            return random.random() < 0.5
-        if field.cpp_type == field.CPPTYPE_ENUM:
-            return random.randrange(5)
-        number = random.choice(self.ids if random.random() < 0.3 else NUMBERS)
-        if field.cpp_type in (field.CPPTYPE_INT32, field.CPPTYPE_INT64) and random.random() < 0.3:
-            number = -number
-        if field.cpp_type == field.CPPTYPE_INT64 and random.random() < 0.1:
-            number = (1 << 63) - 1
-        wide = field.cpp_type in (field.CPPTYPE_INT64, field.CPPTYPE_UINT64)
-        return number if wide or number < 1 << 31 or field.cpp_type == field.CPPTYPE_UINT32 else 7
-
-    def breaks(self, message: Any, depth: int = 0) -> None:
-        """Changes one field, here or below."""
-        random = self.random
-        below = [f for f, _ in message.ListFields() if f.message_type is not None]
-        if below and depth < 8 and random.random() < 0.75:
-            field = random.choice(below)
-            value = getattr(message, field.name)
-            if hasattr(value, "add"):
-                if random.random() < 0.2:
-                    value.add()
-                    return
-                value = random.choice(list(value))
-            self.breaks(value, depth + 1)
-            return
-        field = random.choice(message.DESCRIPTOR.fields)
-        if random.random() < 0.2:
-            message.ClearField(field.name)
-        elif field.message_type is not None:
-            value = getattr(message, field.name)
-            if depth < 8:
-                self.breaks(value.add() if hasattr(value, "add") else value, depth + 1)
-        elif hasattr(getattr(message, field.name), "append"):
-            getattr(message, field.name).append(self.value(field))
-        else:
-            setattr(message, field.name, self.value(field))
 
 
 def state(bench: Bench) -> Any:
