@@ -422,7 +422,8 @@ class Server:
             stream.close()
 
     def _hear(self, stream: Stream, data: bytes) -> None:
-        request = kind = rules = None
+        request: Any = None
+        kind = rules = None
         wrong_message = _no_message()
         if len(data) > MOST_HEARD:
             # As a message it may take many times as much, of each stream.
