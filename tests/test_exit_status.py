@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from conftest import EXAMPLES, Run, pcap
 from tidegate import TidegateError, _core, cli
@@ -195,6 +197,59 @@ def test_root_does_not_run_what_others_can_write(tmp_path: Path, monkeypatch: py
     os.chown(file, 65534, 65534)
     with pytest.raises(TidegateError, match="is of user 65534"):
         load(link)
+
+
+WRONG = [
+    "",
+    " ",
+    "-1",
+    "0",
+    "nan",
+    "a=b",
+    "=",
+    "no/such.p4",
+    "\u00fc\u200b",
+    "[1",
+    "{}",
+    "x" * 300,
+    "--",
+    "-",
+]
+OPTIONS = [
+    "--set",
+    "--seed",
+    "--repeat",
+    "--out",
+    "--backend",
+    "--engine",
+    "--top",
+    "--threads",
+    "--quick",
+    "--json",
+    "-z",
+    "--no-such",
+]
+
+
+@pytest.mark.parametrize(
+    "command", ["check", "stf", "replay", "monitor", "list", "run", "sweep", "tune", "claims", "compare"]
+)
+@settings(
+    max_examples=12,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(words=st.lists(st.sampled_from(WRONG) | st.sampled_from(OPTIONS) | st.just(str(ROUTER)), max_size=6))
+def test_whatever_the_words_are_there_is_one_json_object(
+    tidegate: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, words: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ran = tidegate(command, "--json", *words)
+    assert isinstance(ran.json, dict)
+    assert ran.code in (0, 1, 2)
+    if ran.code:
+        assert ran.json["error"]["message"]
+        assert ran.err
 
 
 def test_errors_of_a_run_are_told_once(tidegate: Run, tmp_path: Path) -> None:

@@ -99,6 +99,15 @@ def test_each_scheme_goes_into_a_scenario(scheme: str) -> None:
     assert scenarios.network(one, SCHEMES[scheme], 2).flows[0].spec != net.flows[0].spec
 
 
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_any_scheme_goes_into_any_scenario(scenario: str) -> None:
+    """And data goes through it there."""
+    duration = {"datacenter": "20 ms", "satellite": "3 s"}.get(scenario, "1 s")
+    for name, scheme in SCHEMES.items():
+        result = scenarios.network(SCENARIOS[scenario], scheme, 2).run(duration)
+        assert result.flows["bytes_received"].sum() > 50_000, name
+
+
 @pytest.mark.parametrize(("scenario", "peak"), [("satellite", "600 ms"), ("wan", "300 ms")])
 def test_the_meter_lets_a_window_of_the_longest_round_trip_pass(scenario: str, peak: str) -> None:
     net = scenarios.network(SCENARIOS[scenario], SCHEMES["meter"])

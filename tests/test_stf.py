@@ -3,6 +3,8 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from conftest import EXAMPLES, ROOT, Run
 
@@ -137,3 +139,74 @@ def test_files_that_are_no_tests(tidegate: Run, tmp_path: Path) -> None:
     assert "b.stf:2: this is not text" in ran.err
     assert "it is a directory" in tidegate("stf", ROUTER, tmp_path).err
     assert tidegate("stf", ROUTER, tmp_path / "none.stf").code == 1
+
+
+KEYS = """
+#include <core.p4>
+#include <v1model.p4>
+header h_t { bit<8> first; bit<8> second; bit<8> mask; bit<8> prefix; bit<8> range; bit<8> maybe; }
+struct headers { h_t h; }
+struct metadata {}
+parser P(packet_in p, out headers hdr, inout metadata m, inout standard_metadata_t s) {
+    state start { p.extract(hdr.h); transition accept; }
+}
+control V(inout headers hdr, inout metadata m) { apply {} }
+control I(inout headers hdr, inout metadata m, inout standard_metadata_t s) {
+    action hit() { s.egress_spec = 2; }
+    action miss() { mark_to_drop(s); }
+    table t {
+        key = { hdr.h.first: exact; hdr.h.second: exact; hdr.h.mask: ternary; hdr.h.prefix: lpm; hdr.h.range: range; hdr.h.maybe: optional; }
+        actions = { hit; miss; }
+        default_action = miss();
+    }
+    apply { t.apply(); }
+}
+control E(inout headers hdr, inout metadata m, inout standard_metadata_t s) { apply {} }
+control C(inout headers hdr, inout metadata m) { apply {} }
+control D(packet_out p, in headers hdr) { apply { p.emit(hdr.h); } }
+V1Switch(P(), V(), I(), E(), C(), D()) main;
+"""
+FIELDS = ("first", "second", "mask", "prefix", "range", "maybe")
+BYTE = st.sampled_from([0, 1, 16, 255]) | st.integers(0, 255)
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    said=st.dictionaries(st.sampled_from(FIELDS), BYTE),
+    digit=st.booleans(),
+    packets=st.lists(st.tuples(*[st.none() | BYTE for _ in FIELDS]), min_size=1, max_size=8),
+    engine=st.sampled_from(["interp", "jit"]),
+)
+def test_keys_that_are_not_mentioned_match_anything_and_exact_ones_0(
+    tidegate: Run,
+    tmp_path: Path,
+    said: dict[str, int],
+    digit: bool,
+    packets: list[tuple[int | None, ...]],
+    engine: str,
+) -> None:
+    """A byte of a packet that is `None` is what the entry says of it, or 0."""
+    program, test = tmp_path / "keys.p4", tmp_path / "t.stf"
+    program.write_text(KEYS)
+    words = dict(said)
+    keys = [f"hdr.h.{field}:0x{value:02x}" for field, value in words.items()]
+    if digit and "mask" in said:
+        # Of a ternary key the digits that are written count.
+        keys = [key[:-1] + "*" if "mask" in key else key for key in keys]
+    lines = [f"add t 1 {' '.join(keys)} hit()"]
+    for packet in packets:
+        sent = [
+            said.get(field, 0) if byte is None else byte for field, byte in zip(FIELDS, packet, strict=True)
+        ]
+        lines.append(f"packet 1 {bytes(sent).hex()}")
+        due = all(
+            (byte ^ said[field]) >> (4 if digit and field == "mask" else 0) == 0
+            if field in said
+            else field not in ("first", "second") or byte == 0
+            for field, byte in zip(FIELDS, sent, strict=True)
+        )
+        if due:
+            lines.append(f"expect 2 {bytes(sent).hex()} $")
+    test.write_text("\n".join([*lines, "no_packet"]))
+    ran = tidegate("stf", program, test, "--json", "--engine", engine)
+    assert (ran.code, ran.json["failures"]) == (0, []), lines

@@ -177,7 +177,7 @@ class Methods:
 pub fn markdown() -> String {
     let mut out = String::from(
         "# Operations on a switch\n\n\
-         Everything that can be asked of a switch, in every backend. The table is made from the definitions in `crates/control`.\n\
+         What can be asked of a switch, in the simulator and live. The table is made from the definitions in `crates/control`.\n\
          In Python each is a dataclass of `tidegate.control.operations` (`TableAdd` for `table_add`) that `act` and `batch` take.\n\
          Most are methods of `SwitchApi` too (`table_set`); those with units and arrays are in [control.md](control.md).\n\
          In files of commands each is a line `op NAME FIELD=VALUE...`, see [commands.md](commands.md#op).\n\

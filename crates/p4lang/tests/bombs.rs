@@ -668,3 +668,24 @@ fn a_file_that_includes_itself_is_refused() {
     let diagnostics = compiled.unwrap().diagnostics;
     assert!(diagnostics.iter().any(|d| d.code == "include-depth"), "{diagnostics:?}");
 }
+
+/// Work is counted in steps of the text's own: not by a clock, and not by an order that a hash's seed, new for each map, decides.
+#[test]
+fn the_same_work_is_counted_each_time() {
+    let limits = Limits { work: 200_000, analysis: 50_000, ..Limits::default() };
+    let options = Options { limits, ..Options::default() };
+    for bomb in all().into_iter().filter(|bomb| bomb.text.len() < 200_000) {
+        let mut known = None;
+        for _ in 0..2 {
+            let compiled = compile_str("bomb.p4", &bomb.text, None, &options);
+            let told: Vec<_> = compiled.diagnostics.iter().map(|d| (d.code, d.message.clone())).collect();
+            let used: std::collections::BTreeMap<_, _> = compiled.used.into_iter().collect();
+            let found = (told, used);
+            assert!(
+                *known.get_or_insert_with(|| found.clone()) == found,
+                "{}: {known:?} {found:?}",
+                bomb.name
+            );
+        }
+    }
+}

@@ -22,7 +22,7 @@ WHY = {
     "f4-trend": "at 50 ms and 1-1 CUBIC's lead at the start and its deficit later cancel (without the first 40 s 0.33, 0.31, 0.03, 0.03); "
     "at 10 ms and 25-25 CUBIC has more than Prague",
     "f4-steady": "a flow that starts in the phase is part of it; without the first 40 s the ratio is 0.31 to 0.60",
-    "f4-target": "with many flows the controller holds its target at any RTT; with 1-1 at 50 ms p' falls to 0 at times, and the queue empties",
+    "f4-target": "with many flows the controller holds its target at both RTTs; with 1-1 at 50 ms p' falls to 0 at times, and the queue empties",
     "f4-p50": "p' follows from the windows that fill the link, which are longer at 50 ms: the window laws give 0.44 to 0.47",
     "f5-like": "with 1-1 at 50 ms C has 14.1 ms and PI2's queue 17.8: both are below their target, as a CUBIC window grows for minutes",
     "f5-fair": "a CUBIC flow's RTT includes the delay of C; Prague acts as if its own were at least 25 ms: at 50 ms CUBIC should have 0.67 of "

@@ -7,6 +7,8 @@ from fractions import Fraction
 from typing import Any, Literal
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tidegate import TidegateError
 from tidegate.control import SwitchApi
@@ -83,6 +85,48 @@ def test_decisions_are_those_of_the_random_numbers_on_both_engines(
         else:
             due = p > max(first, int(draw() * ONE))
             assert came == ([] if due and ecn == NOT_ECT else [CE if due else ecn]), number
+
+
+SENT = st.lists(
+    st.tuples(
+        st.integers(0, 3_000_000_000),
+        st.sampled_from([80, 81, 600, 1513, 1514]),
+        st.integers(0, 3),
+        st.sampled_from([4, 6]),
+    ),
+    min_size=1,
+    max_size=150,
+)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@settings(max_examples=20, deadline=None)
+@given(
+    packets=SENT,
+    p=st.sampled_from([Fraction(0), Fraction(1, 2), Fraction(1)])
+    | st.integers(0, ONE).map(lambda p: Fraction(p, ONE)),
+    seed=st.integers(0, 2**32),
+)
+def test_no_scalable_packet_is_dropped_and_those_that_have_waited_for_more_than_1_ms_are_marked(
+    name: Name, packets: list[tuple[int, int, int, int]], p: Fraction, seed: int
+) -> None:
+    """Whoever else sends, however much, and whatever p' is."""
+    at, sent = 1, []
+    for gap, size, ecn, version in packets:
+        at += gap
+        sent.append(Sent(at, size, ecn, None, version))
+    # The step is the paper's; p' stays.
+    outcome = rig.through_program(name, TofinoAqm(period="1 s"), sent, p=p, seed=seed)
+    left = {one.number: one for one in outcome.left}
+    assert len(left) == len(outcome.left)
+    for number, one in enumerate(sent):
+        if one.ecn not in (ECT1, CE):
+            continue
+        waited_us = left[number].us - one.at // US
+        if one.ecn == CE or (name == "dualpi2_tofino" and waited_us > 1000) or p >= Fraction(1, 2):
+            assert left[number].ecn == CE, (number, waited_us)
+        elif p == 0:
+            assert left[number].ecn == ECT1, (number, waited_us)
 
 
 def test_the_step_is_above_1_ms_and_there_need_be_nothing_behind() -> None:

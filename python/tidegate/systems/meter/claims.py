@@ -189,7 +189,7 @@ CLAIMS = (
     PaperClaim(
         "C17",
         "IV-C, V-B",
-        "RED_ECN avoids drops and timeouts; without the controller the rate is always below the target",
+        "RED_ECN avoids drops and timeouts; without the controller the rate stays below the target",
         "meter.ablation",
         fewer_timeouts_and_drops,
         why="in the recorded run RED_ECN avoids drops, but beside the controller it causes timeouts, as in C16",
@@ -261,7 +261,7 @@ CLAIMS = (
         integral_calms,
         why=(
             "in the recorded run the rate is calm at 1 ms with the paper's Kp alone; at 0.1 ms and 100 Mbit/s it is bursts between some "
-            "450 timeouts with any Ki"
+            "450 timeouts with each Ki"
         ),
     ),
     PaperClaim("C24c", "V-A", "Kd above 0 makes it worse", "meter.tuning", derivative_harms),

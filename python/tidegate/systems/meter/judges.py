@@ -272,7 +272,7 @@ def fewer_timeouts_and_drops(rows: list[Row], parameters: Parameters) -> Finding
     )
     return Finding(
         fewer and below,
-        f"{counts} (all cells); Exp. 0 and 1 always below the rate in IP bytes: {'yes' if below else 'no'}",
+        f"{counts} (all cells); Exp. 0 and 1 below the rate in IP bytes throughout: {'yes' if below else 'no'}",
     )
 
 

@@ -108,6 +108,8 @@ def test_what_no_meter_is_for_passes() -> None:
         raw(ARP()),
         raw(Dot1Q(vlan=3) / ARP()),
         raw(IP(dst="10.0.0.1") / UDP())[:20],
+        # A limit that the README names: IP behind two tags is not seen.
+        raw(Dot1Q(vlan=3) / Dot1Q(vlan=4) / IP(dst="10.0.0.1") / UDP() / bytes(1000)),
     ):
         assert meter.send(0, packet) == packet
     meter.switch.table_add("ports", [5], "use", [meter.index])
