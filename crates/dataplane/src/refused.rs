@@ -30,6 +30,9 @@ pub enum Refused {
          store parts of them in variables"
     )]
     Depth,
+    /// Where there is more it may have native code: it is not interpreted instead.
+    #[error("the program cannot be run: there is no memory for its native code")]
+    Memory,
 }
 
 /// Whether nothing in the program is nested too deep.

@@ -23,6 +23,8 @@ from tidegate.p4runtime.limits import Limits
 CHILD = str(Path(__file__).resolve().with_name("compile_child.py"))
 NO_MEMORY = 3
 """The child's exit code."""
+NO_MEMORY_FOR_CODE = "there is no memory for its native code"
+"""The end of its answer where the system refuses that alone."""
 MOST_ANSWER = 16 << 20
 """Bytes of a program's P4Info as text."""
 MOST_MESSAGES = 16_384
@@ -126,6 +128,8 @@ class Compiler:
         kind, said = out[:1], out[1:].decode(errors="replace")
         if kind == b"+":
             return said
+        if kind == b"-" and said.endswith(NO_MEMORY_FOR_CODE):
+            raise self._ended(NO_MEMORY, wrong, time.monotonic() - began)
         if kind == b"-":
             raise invalid(said[:MOST_MESSAGES])
         raise P4Error(Code.INTERNAL, "the process that compiles programs gave no answer")

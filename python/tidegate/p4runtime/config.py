@@ -116,7 +116,11 @@ class Configuration:
         Schema(own, translations=self._translations)
 
     def _made(self, config: Any, text: str | None) -> Running:
-        """The config, which has been verified, on a pipeline of its own."""
+        """The config, which has been verified, on a pipeline of its own.
+
+        It takes what the process took that has compiled it before, which had limits: the text, the compiler's limits and the engine
+        are the same, and neither the environment nor memory that is short has another program come of them.
+        """
         try:
             program = (
                 self._committed_program()

@@ -7,16 +7,23 @@ import multiprocessing
 import os
 import resource
 import subprocess
+import sys
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tidegate import _core
+from tidegate import p4 as programs
 from tidegate.p4runtime import Limits, compiling
-from tidegate.p4runtime.compiling import Compiler
+from tidegate.p4runtime.compiling import CHILD, Compiler
+from tidegate.p4runtime.config import Configuration
 from tidegate.p4runtime.conftest import TEXT
+from tidegate.p4runtime.device import Device
 from tidegate.p4runtime.errors import Code, P4Error
+from tidegate.p4runtime.messages import p4
 from tidegate.p4runtime.test_compiling import program
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -63,6 +70,48 @@ DEAREST = {
     "conditions": program(body="".join(f"if (m.x == {n % 256}) {{ m.x = m.x + 1; }}" for n in range(18_000))),
     "statements": program(body="m.x=m.x+1;" * 90_000),
 }
+
+
+TABLES = program(
+    "action a() { m.x = m.x + 1; }"
+    + "".join(f"table t{n} {{ key = {{ m.x: exact; }} actions = {{ a; }} size = 1; }}" for n in range(1500)),
+    "".join(f"t{n}.apply();" for n in range(1500)),
+)
+
+
+@pytest.mark.parametrize("text", [TABLES, DEAREST["10 000 states"]], ids=["tables", "states"])
+def test_a_program_takes_as_much_memory_in_the_switch_as_in_the_process_that_had_limits(text: str) -> None:
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        child, switch = pool.submit(growths, text).result()
+    assert child > 64 << 20, "it is much"
+    assert abs(switch - child) < child // 5, (child, switch)
+
+
+def growths(text: str) -> tuple[int, int]:
+    """Bytes of memory that a program takes at most in the process that compiles, and then in a switch, beyond a small one."""
+    watched = "import runpy, sys; del sys.argv[0]; runpy.run_path(sys.argv[0]); "
+    watched += "sys.stderr.write(open('/proc/self/status').read())"
+
+    def of_child(one: str) -> int:
+        words = [sys.executable, "-I", "-S", "-c", watched, CHILD, str(_core.__file__), str(os.getpid())]
+        words += [str(PATIENCE.compile_cpu_s), str(PATIENCE.compile_bytes), "100000000"]
+        done = subprocess.run(words, input=one, capture_output=True, text=True, check=True)
+        assert done.stdout.startswith("+")
+        return most(done.stderr)
+
+    def most(status: str) -> int:
+        return int(status.partition("VmHWM:")[2].split()[0]) << 10
+
+    small = programs.Program.from_text(program())
+    device = Device(small.pipeline())
+    config = Configuration(device, small, {}, lambda _: None, nullcontext(), Limits())
+
+    def of_switch(one: str) -> int:
+        config._made(p4.ForwardingPipelineConfig(), one)
+        return most(Path("/proc/self/status").read_text())
+
+    child, switch = ([of(one) for one in (program(), text)] for of in (of_child, of_switch))
+    return child[1] - child[0], switch[1] - switch[0]
 
 
 @pytest.mark.slow

@@ -99,6 +99,10 @@ CHILDREN = {
         "RESOURCE_EXHAUSTED",
         "2048 MiB of memory",
     ),
+    "print('-the program cannot be run: there is no memory for its native code', end='')": (
+        "RESOURCE_EXHAUSTED",
+        "2048 MiB of memory",
+    ),
     "pass": ("INTERNAL", "no answer"),
 }
 

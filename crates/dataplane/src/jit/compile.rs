@@ -10,7 +10,7 @@ use cranelift_codegen::ir::{AbiParam, InstBuilder, UserFuncName};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
-use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
+use cranelift_module::{FuncId, Linkage, Module, ModuleError, default_libcall_names};
 use p4lang::ir::{ControlId, MeterUnit, ParserId, Program, StackId, Table, TableAction, VarId};
 
 use super::JitError;
@@ -157,16 +157,13 @@ impl Compiled {
         let mut define = |name: &str, source: Source<'_>| -> Result<FuncId, JitError> {
             let mut signature = module.make_signature();
             signature.params.push(AbiParam::new(I64));
-            let id = module
-                .declare_function(name, Linkage::Local, &signature)
-                .map_err(|error| JitError::Codegen(error.to_string()))?;
+            let id =
+                module.declare_function(name, Linkage::Local, &signature).map_err(|error| no_code(&error))?;
             context.func.signature = signature;
             context.func.name = UserFuncName::user(0, id.as_u32());
             let result = build((&program, &layout, &shape), &mut context, &mut builder, &module, &source);
             let result = result.and_then(|()| {
-                module
-                    .define_function(id, &mut context)
-                    .map_err(|error| JitError::Codegen(error.to_string()))?;
+                module.define_function(id, &mut context).map_err(|error| no_code(&error))?;
                 // Slots, and what the register allocator has spilled.
                 let layout = context.compiled_code().and_then(|code| code.buffer.frame_layout());
                 let frame = layout.map_or(0, |layout| u64::from(layout.frame_to_fp_offset));
@@ -200,7 +197,7 @@ impl Compiled {
         };
         let defined = blocks();
         let finished = defined.and_then(|defined| {
-            module.finalize_definitions().map_err(|error| JitError::Codegen(error.to_string()))?;
+            module.finalize_definitions().map_err(|error| no_code(&error))?;
             Ok(defined)
         });
         let (parsers, controls, paths) = match finished {
@@ -260,6 +257,14 @@ fn module(processor: Processor) -> Result<JITModule, JitError> {
     Ok(JITModule::new(JITBuilder::with_isa(isa, default_libcall_names())))
 }
 
+/// Why a program has no native code: short memory is nothing that it is to blame for.
+fn no_code(error: &ModuleError) -> JitError {
+    match error {
+        ModuleError::Allocation { .. } => Refused::Memory.into(),
+        _ => JitError::Codegen(error.to_string()),
+    }
+}
+
 fn build(
     (program, layout, shape): (&Program, &Layout, &Shape),
     context: &mut CodegenContext,
@@ -298,4 +303,20 @@ fn stack_of_header(program: &Program) -> Vec<Option<StackId>> {
         of[first..first + count].fill(Some(StackId(index as u32)));
     }
     of
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    /// A process with a limit of memory would find that a program can be run which takes more where there is none.
+    #[test]
+    fn short_memory_does_not_mean_the_interpreter() {
+        let short = ModuleError::Allocation { err: io::ErrorKind::OutOfMemory.into() };
+        assert!(matches!(no_code(&short), JitError::Refused(Refused::Memory)));
+        let other = ModuleError::Undeclared("f".to_owned());
+        assert!(matches!(no_code(&other), JitError::Codegen(_)));
+    }
 }
