@@ -343,7 +343,8 @@ def test_flows_that_are_not_alike_are_found_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ip", "found", "said"), [(-0.01, True, "in IP bytes: yes"), (0.001, False, "in IP bytes: no")]
+    ("ip", "found", "said"),
+    [(-0.01, True, "in IP bytes throughout: yes"), (0.001, False, "in IP bytes throughout: no")],
 )
 def test_that_a_rate_is_below_its_target_is_judged_in_ip_bytes(ip: float, found: bool, said: str) -> None:
     """Goodput is 3.5 % below by construction."""
