@@ -1,56 +1,11 @@
 //! What senders have the monitor keep is bounded for all connections together.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
 use monitor::{Options, Rule, Watch};
 
-thread_local! {
-    /// Bytes that this thread has.
-    static HELD: Cell<i64> = const { Cell::new(0) };
-}
+#[path = "../../dataplane/tests/counting/mod.rs"]
+mod counting;
 
-struct Counting;
-
-/// As glibc gives them out.
-fn chunk(size: usize) -> i64 {
-    (size + 8).next_multiple_of(16).max(32) as i64
-}
-
-fn count(bytes: i64) {
-    // While the thread ends nothing is counted any more.
-    let _ = HELD.try_with(|held| held.set(held.get() + bytes));
-}
-
-// SAFETY: everything is passed on to the system's allocator as it came.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(chunk(layout.size()));
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count(chunk(layout.size()));
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        count(-chunk(layout.size()));
-        // SAFETY: as the caller promises.
-        unsafe { System.dealloc(at, layout) }
-    }
-
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count(chunk(size) - chunk(layout.size()));
-        // SAFETY: as the caller promises.
-        unsafe { System.realloc(at, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+use counting::HELD;
 
 const RAW_IP: u32 = 101;
 const RULES: [Rule; 4] = [Rule::Exact, Rule::Tshark, Rule::Tcptrace, Rule::Timestamps];
