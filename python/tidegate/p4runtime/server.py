@@ -423,12 +423,11 @@ class Server:
 
     def _hear(self, stream: Stream, data: bytes) -> None:
         request: Any = None
-        kind = rules = None
-        wrong_message = _no_message()
+        kind = rules = too_long = None
         if len(data) > MOST_HEARD:
             # As a message it may take many times as much, of each stream.
             why = f"a message of {len(data)} bytes is not read; those of a stream have {MOST_HEARD} at most"
-            wrong_message = P4Error(Code.RESOURCE_EXHAUSTED, why)
+            too_long = P4Error(Code.RESOURCE_EXHAUSTED, why)
         else:
             try:
                 request = p4.StreamMessageRequest.FromString(data)
@@ -451,7 +450,7 @@ class Server:
                 raise P4Error(Code.FAILED_PRECONDITION, "a stream begins with an arbitration update")
             try:
                 if request is None:
-                    raise wrong_message
+                    raise too_long or _no_message()
                 self._hear_primary(stream, kind, request)
             except (P4Error, TidegateError) as error:
                 code = error.code if isinstance(error, P4Error) else Code.FAILED_PRECONDITION
