@@ -320,6 +320,21 @@ def test_an_experiment_that_imports_from_below_when_it_is_called(
     assert done.returncode == 0, done.stderr
 
 
+def test_workers_need_not_have_the_file_of_a_parameter(
+    there: tuple[str, list[Process]], tmp_path: Path
+) -> None:
+    """It is relative to a folder that is not theirs."""
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "my.trace").write_text("".join(f"{at}\n" for at in range(2, 1001, 2)))
+    words = [sys.executable, "-m", "tidegate.cli", "run", "reference.scenarios", "--set", "trace=my.trace"]
+    words += ["--set", "scenarios=trace", "--set", "schemes=fifo", "--repeat", "2", "--out"]
+    for more in (["serial"], ["cluster", "--cluster", there[0]]):
+        done = subprocess.run([*words, *more], capture_output=True, text=True, check=False, cwd=own)
+        assert done.returncode == 0, done.stderr
+    assert digests(own / "cluster") == digests(own / "serial")
+
+
 def test_ctrl_c_in_a_terminal_ends_workers_that_were_started_for_the_run(
     serial: dict[str, str], tmp_path: Path
 ) -> None:

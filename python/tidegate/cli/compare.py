@@ -143,10 +143,11 @@ def _print(answer: dict[str, Any]) -> None:
     from rich.table import Table
 
     from tidegate.compare.statistics import LEAST
+    from tidegate.experiments.input_file import in_words
 
     for name, values in answer["differing"].items():
         shown = ", ".join(
-            f"{side['name']}: {value}" for side, value in zip(answer["sides"], values, strict=True)
+            f"{side['name']}: {in_words(value)}" for side, value in zip(answer["sides"], values, strict=True)
         )
         print(f"differs: {name} ({shown})")
     if answer["left_out"]:

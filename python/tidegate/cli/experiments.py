@@ -118,6 +118,8 @@ def _print_experiment(one: Experiment) -> None:
 
 def _shown(value: object) -> str:
     """A parameter's value as `--set` takes it."""
+    if value is None:
+        return "(no file)"
     return ",".join(str(item) for item in value) if isinstance(value, tuple) else str(value)
 
 

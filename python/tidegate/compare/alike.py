@@ -10,6 +10,7 @@ from typing import Any
 from tidegate._core import TidegateError
 from tidegate.claims import Row
 from tidegate.experiments.columns import unit
+from tidegate.experiments.input_file import identity
 from tidegate.experiments.registry import UNITS
 
 
@@ -95,7 +96,7 @@ def differing(sides: Sequence[Side]) -> dict[str, list[Any]]:
     return {
         name: [each.get(name) for each in said]
         for name in names
-        if any(each.get(name) != said[0].get(name) for each in said)
+        if any(identity(each.get(name)) != identity(said[0].get(name)) for each in said)
     }
 
 

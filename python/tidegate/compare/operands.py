@@ -15,6 +15,7 @@ from tidegate.compare import revisions
 from tidegate.compare.alike import Side
 from tidegate.experiments import digests, files
 from tidegate.experiments.folder import RECORD, interrupted, read_record, versions
+from tidegate.experiments.input_file import identity, recorded
 from tidegate.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -162,14 +163,14 @@ def _done(
     wanted = {
         "experiment": one.name,
         "backend": "sim",
-        "parameters": {**one.parameters(asked.quick), **parameters, "quick": asked.quick},
+        "parameters": recorded({**one.parameters(asked.quick), **parameters, "quick": asked.quick}),
         "seeds": list(asked.seeds),
         "interrupted": False,
         "versions": versions(),
         "files": digests.of_experiment(one.source or one.name),
     }
-    same = json.loads(json.dumps(wanted))
-    return record if all(record.get(name) == value for name, value in same.items()) else None
+    same = identity(json.loads(json.dumps(wanted)))
+    return record if all(identity(record.get(name)) == value for name, value in same.items()) else None
 
 
 def _warn(name: str, record: dict[str, Any], asked: Asked) -> None:

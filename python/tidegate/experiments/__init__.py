@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from tidegate.claims import Claim, Row, median, medians, spread
 from tidegate.experiments.folder import FIGURE, RECORD, TABLES_FOLDER, redraw, replot
+from tidegate.experiments.input_file import File, InputFile
 from tidegate.experiments.plan import (
     MOST,
     AtLeast,
@@ -44,6 +45,8 @@ __all__ = [
     "Case",
     "Claim",
     "Experiment",
+    "File",
+    "InputFile",
     "Interrupted",
     "MayRepeat",
     "Number",

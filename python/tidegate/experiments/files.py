@@ -158,6 +158,7 @@ def _plain(name: str, function: Any) -> Experiment:
 def _demand_parameters(file: Path, one: Experiment) -> None:
     """Refuse parameters that `--set` could not set."""
     where = f"{user_code.shown(file)}:{one.plan.__code__.co_firstlineno}: {one.plan.__name__}"
+    files = one.files()
     for parameter in inspect.signature(one.plan).parameters.values():
         default = parameter.default
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
@@ -166,6 +167,8 @@ def _demand_parameters(file: Path, one: Experiment) -> None:
             )
         if default is parameter.empty:
             raise TidegateError(f"{where}: the parameter {parameter.name} has no default; give it one")
+        if default is None and parameter.name in files:
+            continue
         kinds = {type(item) for item in (default if isinstance(default, tuple) else (default,))}
         if len(kinds) != 1 or not kinds <= {bool, int, float, str}:
             raise TidegateError(

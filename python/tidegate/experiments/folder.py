@@ -30,6 +30,7 @@ from tidegate import _core
 from tidegate._core import TidegateError
 from tidegate.experiments import user_code
 from tidegate.experiments.files import is_reference
+from tidegate.experiments.input_file import identity
 from tidegate.experiments.plan import Run
 from tidegate.experiments.record import MOST_BYTES, NOT_FINITE, add_journal, not_finite, read
 from tidegate.experiments.record import RECORD as RECORD
@@ -574,7 +575,7 @@ def resumed(folder: Path, answer: dict[str, Any], cases: Iterable[str]) -> tuple
         )
     wanted = json.loads(json.dumps(answer))
     for what in ("experiment", "source", "backend", "parameters", "live_profile"):
-        if there.get(what) != wanted.get(what):
+        if identity(there.get(what)) != identity(wanted.get(what)):
             raise TidegateError(
                 f"{folder} is a run with another {what}: {there.get(what)}; give the same, or leave out --resume to begin again"
             )
@@ -620,7 +621,7 @@ def redraw(folder: Path, source: str | None = None) -> Figure:
         if "landscape" not in answer:
             raise _no_run(folder, f"{RECORD} is a sweep's and has no landscape")
         return sweep.redraw(answer)
-    parameters = _tuples(answer["parameters"])
+    parameters = dict(answer["parameters"])
     parameters.pop("quick", None)
     named = answer.get("source") or answer["experiment"]
     if source is None and is_reference(named):
@@ -633,7 +634,7 @@ def redraw(folder: Path, source: str | None = None) -> Figure:
     for name in parameters.keys() - one.parameters(False, backend).keys():
         raise TidegateError(f"{folder}: {one.no_parameter(name)}")
     with user_code.blamed():
-        return one.planned(parameters).drawn(runs_of(folder, answer))
+        return one.planned(one.recalled(parameters)).drawn(runs_of(folder, answer))
 
 
 def as_png(figure: Figure) -> bytes:
@@ -673,7 +674,3 @@ def replot(folder: Path, source: str | None = None) -> Path:
     with replacing(figure) as file:
         file.write(drawn)
     return figure
-
-
-def _tuples(parameters: dict[str, Any]) -> dict[str, Any]:
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in parameters.items()}

@@ -16,7 +16,8 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from tidegate import backends, systems, units
 from tidegate._core import TidegateError
-from tidegate.experiments import roots, user_code
+from tidegate.experiments import input_file, roots, user_code
+from tidegate.experiments.input_file import File, InputFile
 from tidegate.experiments.plan import MOST, AtLeast, MayRepeat, OneOf, Plan
 from tidegate.suggest import did_you_mean, nearest
 
@@ -76,10 +77,12 @@ class Experiment:
         return defaults
 
     def samples(self, quick: bool = False, backend: str = "sim") -> dict[str, Any]:
-        """The defaults as examples of the parameters' types: of one that is annotated as float, 100 is a float too."""
-        annotations = self.annotations()
+        """The defaults as examples of the parameters' types: of one that is annotated as float, 100 is a float too, and of a file
+        what its annotation says of it.
+        """
+        annotations, files = self.annotations(), self.files()
         return {
-            name: _as_annotated(default, annotations.get(name))
+            name: files.get(name) or _as_annotated(default, annotations.get(name))
             for name, default in self.parameters(quick, backend).items()
         }
 
@@ -102,6 +105,11 @@ class Experiment:
                 ) from None
         return found
 
+    def files(self) -> dict[str, File]:
+        """Of each parameter that is a file what its annotation says of it."""
+        said = {name: _file_of(annotation) for name, annotation in self.annotations().items()}
+        return {name: file for name, file in said.items() if file is not None}
+
     def no_parameter(self, name: str) -> str:
         """What to say of a parameter that it does not have."""
         known = self.parameters()
@@ -116,6 +124,24 @@ class Experiment:
         return {
             name: _about(name, default, annotations.get(name)) for name, default in self.samples().items()
         }
+
+    def with_files(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """The parameters, with the files read that are given by their paths. Raises `TidegateError` for what is no such file."""
+        found = dict(parameters)
+        for name, file in self.files().items():
+            if isinstance(path := found.get(name), str | os.PathLike):
+                found[name] = _read(name, path, file)
+        return found
+
+    def recalled(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """The parameters of a record as the function takes them. Files are not read before their content is asked for."""
+        found = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in parameters.items()
+        }
+        for name, file in self.files().items():
+            if name in found:
+                found[name] = input_file.recalled(found[name], file.most)
+        return found
 
     @property
     def text(self) -> str:
@@ -156,9 +182,24 @@ def _as_annotated(default: Any, annotation: Any) -> Any:
     return float(default) if annotation is float and type(default) is int else default
 
 
-def _wrong(value: Any, bounds: Collection[OneOf | AtLeast | MayRepeat]) -> str | None:
+def _file_of(annotation: Any) -> File | None:
+    """What a parameter's annotation says of a file."""
+    bounds = getattr(annotation, "__metadata__", ())
+    return next((bound for bound in bounds if isinstance(bound, File)), None)
+
+
+def _read(name: str, path: str | os.PathLike[str], file: File) -> InputFile:
+    try:
+        return file.read(path)
+    except TidegateError as error:
+        raise TidegateError(f"{name}: {error}") from None
+
+
+def _wrong(value: Any, bounds: Collection[OneOf | AtLeast | MayRepeat | File]) -> str | None:
     """The cure for an invalid value of a parameter."""
     for bound in bounds:
+        if isinstance(bound, File):
+            return None if value is None or isinstance(value, InputFile) else "give the path of a file"
         if isinstance(bound, OneOf):
             known = ", ".join(map(str, bound.names))
             return None if value in bound.names else f"{did_you_mean(value, bound.names)}known are {known}"
@@ -190,6 +231,8 @@ UNITS = {
 
 def _about(name: str, default: Any, annotation: Any) -> dict[str, Any]:
     """Type, unit and values of a parameter."""
+    if isinstance(default, File):
+        return {"type": f"file: {default.kind}", "unit": None}
     several = isinstance(default, tuple)
     one = default[0] if several and default else default
     kind = {bool: "true or false", int: "whole number", float: "number", str: "name"}[type(one)]
@@ -368,6 +411,8 @@ WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0":
 
 def converted(name: str, text: str, default: Any, option: str = "--set") -> Any:
     """A value of a parameter from text, of the type of its default."""
+    if isinstance(default, File):
+        return _read(f"{option} {name}", text.strip(), default)
     try:
         if isinstance(default, tuple):
             return tuple(_one(item, default[0] if default else "") for item in text.split(","))

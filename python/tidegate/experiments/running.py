@@ -17,6 +17,7 @@ from tidegate._core import TidegateError
 from tidegate.experiments import digests, folder, user_code
 from tidegate.experiments.answer import Answer
 from tidegate.experiments.executors import for_machine
+from tidegate.experiments.input_file import recorded
 from tidegate.experiments.jobs import ENDING, Ended, Executor, Jobs, OfExperiment, Recipe
 from tidegate.experiments.plan import Plan, Run
 from tidegate.experiments.registry import demand_backend, find
@@ -92,12 +93,12 @@ def run(
     one = find(name)
     name = one.name
     demand_backend(one, backend)
-    parameters = {**one.parameters(quick, backend), **parameters}
+    parameters = one.with_files({**one.parameters(quick, backend), **parameters})
     one.check(parameters)
     about: dict[str, Any] = {
         "experiment": name,
         "backend": backend,
-        "parameters": {**parameters, "quick": quick},
+        "parameters": recorded({**parameters, "quick": quick}),
         "seeds": seeds,
     }
     if live_profile is not None:

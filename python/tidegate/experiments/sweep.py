@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tidegate._core import TidegateError
 from tidegate.claims import Row
 from tidegate.experiments import user_code
+from tidegate.experiments.input_file import InputFile, recorded
 from tidegate.experiments.landscape import Landscape
 from tidegate.experiments.plan import OF_RUN, Case, Plan, Run
 from tidegate.experiments.registry import Experiment, converted, find
@@ -60,7 +61,9 @@ def said(value: Any) -> str:
 
 
 def in_row(value: Any) -> Any:
-    """A value as a row has it: a list of one is its one value."""
+    """A value as a row has it: a list of one is its one value, and a file its name with the begin of its digest."""
+    if isinstance(value, InputFile):
+        return str(value)
     return value[0] if isinstance(value, tuple) and len(value) == 1 else value
 
 
@@ -166,6 +169,8 @@ def run(
     `how` is what `experiments.run` takes: `progress`, `watch`, `processes`, `resume`, `executor`, `threads`.
     """
     one = find(name)
+    parameters = one.with_files(parameters)
+    over = {key: [one.with_files({key: value})[key] for value in values] for key, values in over.items()}
     count = math.prod(len(values) for values in over.values()) if over else 0
     if not 0 < count <= MOST:
         raise TidegateError(f"a sweep of {count} points; give --over values for 1 to {MOST}")
@@ -173,7 +178,7 @@ def run(
     about = {
         "experiment": PREFIX + one.name,
         "backend": "sim",
-        "parameters": {**parameters, "quick": quick, "over": over},
+        "parameters": recorded({**parameters, "quick": quick, "over": over}),
         "landscape": landscape.as_json(),
         "seeds": seeds,
     }

@@ -12,7 +12,7 @@ import json
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from tidegate.experiments.answer import Answer
 from tidegate.experiments.columns import Column, chosen
 from tidegate.experiments.executors import for_machine
 from tidegate.experiments.folder import as_png
+from tidegate.experiments.input_file import File, identity, recorded
 from tidegate.experiments.jobs import Ended, Executor, Jobs, NotCarriedOut
 from tidegate.experiments.plan import Run
 from tidegate.experiments.registry import Experiment, converted, find
@@ -62,6 +63,10 @@ class Range:
         name, defaults = name.strip(), one.samples()
         if name not in defaults:
             raise TidegateError(one.no_parameter(name))
+        if isinstance(defaults[name], File):
+            raise TidegateError(
+                f"--range {text}: {name} is a file; --set one, or `tidegate sweep` over several"
+            )
         if ":" not in values:
             choices = tuple(value.strip() for value in values.split(","))
             for choice in choices:
@@ -154,7 +159,9 @@ class Task:
         """What has to be the same for trials to be of one study."""
         return {
             "experiment": self.experiment,
-            "parameters": {name: value for name, value in self.parameters.items() if name not in self.tuned},
+            "parameters": recorded(
+                {name: value for name, value in self.parameters.items() if name not in self.tuned}
+            ),
             "objectives": [[str(one.column), one.direction] for one in self.objectives],
             "seeds": list(self.seeds),
             "where": [list(one) for one in self.where],
@@ -268,7 +275,7 @@ def run(
         )
         _demand_same(found, task, name)
         _demand_same_ranges(found, task, name)
-        journal = Journal(out, {**task.about(), "study": name})
+        journal = Journal(out, {**identity(task.about()), "study": name})
         search = _Search(
             task,
             found,
@@ -287,9 +294,7 @@ def run(
 def _planned(task: Task) -> Task:
     """The task with the reference of its experiment, by which a worker finds it too."""
     one = find(task.experiment)
-    return Task(
-        one.source or one.name, *(getattr(task, name) for name in list(Task.__dataclass_fields__)[1:])
-    )
+    return replace(task, experiment=one.source or one.name, parameters=one.with_files(task.parameters))
 
 
 def _demand_there(out: Path, storage: str | None, name: str) -> None:
@@ -321,8 +326,8 @@ def _demand_same(study: Any, task: Task, name: str) -> None:
     there = study.user_attrs.get(ABOUT)
     if there is None:
         study.set_user_attr(ABOUT, about)
-    elif there != about:
-        other = next(key for key in about if there.get(key) != about[key])
+    elif identity(there) != identity(about):
+        other = next(key for key in about if identity(there.get(key)) != identity(about[key]))
         if other == "files":
             raise TidegateError(
                 f"the files of Tidegate or of the experiment have changed since the study {name} was begun; "

@@ -18,6 +18,7 @@ from tidegate import assets
 from tidegate._core import TidegateError
 from tidegate.experiments import folder
 from tidegate.experiments.files import is_reference
+from tidegate.experiments.input_file import as_given, in_words
 from tidegate.experiments.plan import Run
 from tidegate.experiments.registry import Experiment, find
 from tidegate.experiments.sweep import PREFIX, is_sweep
@@ -112,7 +113,7 @@ def command(record: Record) -> str:
     words += ["--quick"] if quick else []
     for name, value in parameters.items():
         if name not in over and (name not in defaults or json.loads(json.dumps(defaults[name])) != value):
-            shown = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+            shown = ",".join(map(str, value)) if isinstance(value, list) else str(as_given(value))
             words += ["--set", f"{name}={shown}"]
     seeds = record.get("seeds") or [1]
     lines = []
@@ -127,7 +128,7 @@ def command(record: Record) -> str:
 
 def _values(values: Sequence[Any]) -> str:
     """Those of a parameter that a sweep varies; each of a list is a list of one."""
-    return ",".join(str(one[0] if isinstance(one, list | tuple) else one) for one in values)
+    return ",".join(str(as_given(one[0] if isinstance(one, list | tuple) else one)) for one in values)
 
 
 def experiment_of(record: Record) -> Experiment | None:
@@ -254,7 +255,7 @@ def _together(places: Sequence[Path], records: Sequence[Record]) -> str:
 
 def spoken(value: object) -> object:
     """A value of a parameter as a table has it."""
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else in_words(value)
 
 
 def table(rows: Sequence[Record]) -> str:

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Mapping
 from html import escape
 
+from tidegate.experiments.input_file import as_given
 from tidegate.experiments.registry import Experiment
 from tidegate.report.page import Record, experiment_of, figure, spoken, table, whole
 
@@ -57,7 +58,7 @@ def study_command(record: Record) -> str:
         if name not in defaults or json.loads(json.dumps(defaults[name])) != json.loads(json.dumps(value)):
             words += [
                 "--set",
-                f"{name}={','.join(map(str, value)) if isinstance(value, list | tuple) else value}",
+                f"{name}={','.join(map(str, value)) if isinstance(value, list | tuple) else as_given(value)}",
             ]
     for name, value in record["where"]:
         words += ["--where", f"{name}={value}"]

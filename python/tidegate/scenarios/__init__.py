@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from tidegate.scenarios.build import measure, network
-from tidegate.scenarios.scenario import SCENARIOS, FlowSet, Scenario
+from tidegate.scenarios.scenario import SCENARIOS, FlowSet, Scenario, on_trace
 from tidegate.scenarios.schemes import SCHEMES, Scheme
 from tidegate.scenarios.traces import Trace, follow, parse, read
 
@@ -25,6 +25,7 @@ __all__ = [
     "follow",
     "measure",
     "network",
+    "on_trace",
     "parse",
     "read",
 ]

@@ -62,7 +62,7 @@ def network(scenario: Scenario, scheme: Scheme, seed: int = 1, **flow: Any) -> N
         kind = "short" if each.size is not None else "fair" if each.share else "other"
         net.tcp(source, sink, start=start, size=each.size, label=f"{kind} {number}", **keywords)
     if scenario.trace is not None:
-        traces.follow(bottleneck, traces.read(scenario.trace), scenario.duration)
+        traces.follow(bottleneck, traces.of(scenario.trace), scenario.duration)
     scheme.manage(Place(net, scenario, left, sources, sinks, inner, bottleneck))
     net.record(units.time(scenario.duration) // SAMPLES, queues=[bottleneck])
     return net
@@ -72,15 +72,9 @@ def capacity_mbps(scenario: Scenario) -> float:
     """What the link can carry from the end of the warm-up to the end of a run."""
     if scenario.trace is None:
         return units.rate(scenario.rate) / 1e6
-    trace = traces.read(scenario.trace)
-    begin, end = (units.time(at) // traces.PS_PER_MS for at in (scenario.warm_up, scenario.duration))
-    times = np.asarray(trace.times_ms)
-
-    def before(at: int) -> int:
-        loops, rest = divmod(at, trace.length_ms)
-        return loops * len(times) + int(np.searchsorted(times, rest, "right"))
-
-    return (before(end) - before(begin)) * traces.PACKET * 8e-3 / (end - begin)
+    begin, end = units.time(scenario.warm_up), units.time(scenario.duration)
+    packets = traces.of(scenario.trace).packets(begin, end)
+    return packets * traces.PACKET * 8e-3 / ((end - begin) // traces.PS_PER_MS)
 
 
 def _brought(result: Result, begin: float, end: float) -> int:

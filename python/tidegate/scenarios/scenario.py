@@ -6,7 +6,7 @@ All have one shape: sources at `left`, sinks at `right`, and between the two a l
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tidegate import units
@@ -46,7 +46,7 @@ class Scenario:
     flows: tuple[FlowSet, ...]
     duration: units.Time
     warm_up: units.Time
-    trace: Path | None = None
+    trace: Path | traces.Trace | None = None
     """The link's rate follows this trace in place of `rate`, which is then its mean."""
 
     def __post_init__(self) -> None:
@@ -69,6 +69,8 @@ class Scenario:
 
 FOLDER = Path(__file__).parent
 WIFI = FOLDER / "wifi.trace"
+TRACE = "trace"
+"""The name of the scenario of a trace of the user's."""
 
 SCENARIOS: Mapping[str, Scenario] = {
     one.name: one
@@ -132,6 +134,26 @@ SCENARIOS: Mapping[str, Scenario] = {
         ),
     )
 }
+
+
+def on_trace(trace: traces.Trace) -> Scenario:
+    """The scenario `trace`: that of `wifi` with another trace. Raises `TidegateError` for one that has nothing to measure."""
+    if not trace.mean_rate:
+        raise TidegateError(f"{trace.name} has less than 1 bit/s on average; give a trace with more packets")
+    made = replace(
+        SCENARIOS["wifi"],
+        name=TRACE,
+        text=f"a rate that follows {trace.name}; 30 ms",
+        rate=trace.mean_rate,
+        trace=trace,
+    )
+    begin, end = units.time(made.warm_up), units.time(made.duration)
+    if not trace.packets(begin, end):
+        raise TidegateError(
+            f"{trace.name} has no packet from {units.show_time(begin)} to {units.show_time(end)}, which is what is measured; "
+            "give a trace with some"
+        )
+    return made
 
 
 def find(name: str) -> Scenario:

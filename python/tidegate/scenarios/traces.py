@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
+import numpy as np
+
 from tidegate import units
 from tidegate._core import TidegateError
 from tidegate.files import read_start
@@ -43,6 +45,16 @@ class Trace:
         """Bit/s."""
         return len(self.times_ms) * PACKET * 8 * 1000 // self.length_ms
 
+    def packets(self, begin: int, end: int) -> int:
+        """How many packets the link can carry between two times in ps."""
+        times = np.asarray(self.times_ms)
+
+        def before(at: int) -> int:
+            loops, rest = divmod(at // PS_PER_MS, self.length_ms)
+            return loops * len(times) + int(np.searchsorted(times, rest, "right"))
+
+        return before(end) - before(begin)
+
     def rates(self, window_ms: int) -> list[int]:
         """The rate in each window, in bit/s; the last one may be shorter."""
         if window_ms < 1:
@@ -55,6 +67,11 @@ class Trace:
         return [
             max(count, 1) * PACKET * 8 * 1000 // length for count, length in zip(counts, lengths, strict=True)
         ]
+
+
+def of(trace: Trace | str | PathLike[str]) -> Trace:
+    """A trace, or that of a file."""
+    return trace if isinstance(trace, Trace) else read(trace)
 
 
 def read(path: str | PathLike[str]) -> Trace:

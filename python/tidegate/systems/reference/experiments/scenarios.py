@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 from typing import Annotated
 
 import numpy as np
 from matplotlib.figure import Figure
 
+from tidegate import TidegateError
 from tidegate.claims import Claim, Row, Unit, between, medians
-from tidegate.experiments import Case, OneOf, Plan, Run, experiment
+from tidegate.experiments import Case, File, InputFile, OneOf, Plan, Run, experiment
+from tidegate.network import Network
 from tidegate.plots import CYCLE, all_rows, log_scale
-from tidegate.scenarios import SCENARIOS, SCHEMES, measure, network
+from tidegate.results import Result
+from tidegate.scenarios import SCENARIOS, SCHEMES, Scenario, measure, network, on_trace, parse
 
 PANELS = {
     "of_capacity": "goodput (of the link)",
     "queue_ms_mean": "mean queue delay (ms)",
     "short_ms": "short transfers (ms, median)",
 }
+
+TRACE = "trace"
+
+
+def _check(data: bytes, name: str) -> None:
+    on_trace(parse(data, name))
 
 
 @experiment(
@@ -28,24 +37,43 @@ PANELS = {
     quick={"scenarios": ("access", "wifi"), "schemes": ("fifo", "fq_codel", "aqm")},
 )
 def scenarios(
-    scenarios: Annotated[tuple[str, ...], OneOf(SCENARIOS)] = tuple(SCENARIOS),
+    scenarios: Annotated[tuple[str, ...], OneOf((*SCENARIOS, TRACE))] = tuple(SCENARIOS),
     schemes: Annotated[tuple[str, ...], OneOf(SCHEMES)] = tuple(SCHEMES),
+    trace: Annotated[InputFile | None, File("trace in Mahimahi's format", _check)] = None,
 ) -> Plan:
-    """All schemes on the same scenarios: goodput, fairness, queue delay, short transfers."""
-    cases = []
-    for one in scenarios:
-        scenario = SCENARIOS[one]
-        for two in schemes:
-            scheme = SCHEMES[two]
-            cases.append(
-                Case(
-                    f"{one}-{two}",
-                    partial(network, scenario, scheme),
-                    scenario.duration,
-                    partial(measure, scenario, scheme),
-                )
-            )
+    """All schemes on the same scenarios: goodput, fairness, queue delay, short transfers.
+
+    With a file as `trace` there is a scenario more, `trace`: that of `wifi` whose link follows the file. `scenarios=trace` runs it alone.
+    """
+    if trace is None and TRACE in scenarios:
+        raise TidegateError("the scenario trace needs a file: --set trace=FILE")
+    if trace is not None and TRACE not in scenarios:
+        scenarios = (*scenarios, TRACE)
+    cases = [
+        Case(
+            f"{one}-{two}",
+            partial(_network, one, two, trace),
+            SCENARIOS["wifi" if one == TRACE else one].duration,
+            partial(_measure, one, two, trace),
+        )
+        for one in scenarios
+        for two in schemes
+    ]
     return Plan(cases, _claims, partial(_draw, scenarios, schemes))
+
+
+@lru_cache(8)
+def _scenario(name: str, trace: InputFile | None) -> Scenario:
+    """The trace is looked at where a case is run, and not where a plan is made: a figure needs none."""
+    return SCENARIOS[name] if name != TRACE or trace is None else on_trace(parse(trace.data, trace.path))
+
+
+def _network(name: str, scheme: str, trace: InputFile | None, seed: int) -> Network:
+    return network(_scenario(name, trace), SCHEMES[scheme], seed)
+
+
+def _measure(name: str, scheme: str, trace: InputFile | None, result: Result) -> Row:
+    return measure(_scenario(name, trace), SCHEMES[scheme], result)
 
 
 def _claims(rows: list[Row]) -> list[Claim]:
