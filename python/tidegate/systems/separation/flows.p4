@@ -32,6 +32,9 @@ register<bit<64>>(1) sketched;
 // Long flows for which there was no place.
 register<bit<32>>(1) no_place;
 
+// Packets of IPv6 with more extension headers than are walked: they count in a flow without ports.
+register<bit<32>>(1) too_many_headers;
+
 // By direction: a place's directions have the numbers 2 * place, from the lower address to the higher, and 2 * place + 1.
 register<bit<64>>(DIRECTIONS) bytes;
 register<bit<32>>(DIRECTIONS) packets;
@@ -129,6 +132,11 @@ control FindFlow(in headers_t hdr, inout metadata_t meta, out bool known) {
         } else {
             src = hdr.ipv6.src;
             dst = hdr.ipv6.dst;
+            if (meta.extensions > MOST_EXTENSIONS && meta.sees & COUNTS != 0) {
+                bit<32> packets_so_far;
+                too_many_headers.read(packets_so_far, 0);
+                too_many_headers.write(0, packets_so_far + 1);
+            }
         }
         bit<16> src_port = 0;
         bit<16> dst_port = 0;

@@ -7,6 +7,15 @@ const bit<8> SYN = 0x02;
 const bit<8> RST = 0x04;
 const bit<8> ACK = 0x10;
 
+// Extension headers of IPv6 (RFC 8200 section 4, RFC 4302), and how many of a packet are walked at most. RFC 8200 section 4.1 knows
+// six, if each is there as often as it should be.
+const bit<8> HOP_BY_HOP = 0;
+const bit<8> ROUTING = 43;
+const bit<8> FRAGMENT = 44;
+const bit<8> AUTHENTICATION = 51;
+const bit<8> DESTINATION = 60;
+const bit<8> MOST_EXTENSIONS = 6;
+
 // NOP, NOP, timestamps: as hosts write them (RFC 7323, appendix A).
 const bit<32> TIMESTAMPS = 0x0101080a;
 
@@ -49,6 +58,8 @@ struct metadata_t {
     bit<4>  sees;
     bit<32> now;
     bit<8>  protocol;
+    // Extension headers that were walked; more than that, if more follow.
+    bit<8>  extensions;
     // IP bytes, and those of the payload of TCP.
     bit<32> length;
     bit<32> payload;
@@ -104,7 +115,61 @@ parser MonitorParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
         meta.protocol = hdr.ipv6.next_header;
         meta.length = (bit<32>) hdr.ipv6.payload_length + 40;
         meta.payload = (bit<32>) hdr.ipv6.payload_length;
-        transition above;
+        transition behind_ipv6;
+    }
+
+    state behind_ipv6 {
+        transition select(meta.protocol) {
+            PROTOCOL_TCP: tcp;
+            PROTOCOL_UDP: udp;
+            HOP_BY_HOP: extension;
+            ROUTING: extension;
+            DESTINATION: extension;
+            FRAGMENT: extension;
+            AUTHENTICATION: extension;
+            default: accept;
+        }
+    }
+
+    // A next header, and where all but fragments have their length. What comes behind too many is not looked at.
+    state extension {
+        meta.extensions = meta.extensions + 1;
+        transition select(meta.extensions, meta.protocol) {
+            (MOST_EXTENSIONS + 1, _): accept;
+            (_, FRAGMENT): fragment;
+            (_, AUTHENTICATION): authentication;
+            default: of_eight_bytes;
+        }
+    }
+
+    state of_eight_bytes {
+        bit<16> next = packet.lookahead<bit<16>>();
+        bit<32> units = (bit<32>) next[7:0] + 1;
+        packet.advance(units << 6);
+        meta.payload = meta.payload - (units << 3);
+        meta.protocol = next[15:8];
+        transition behind_ipv6;
+    }
+
+    state authentication {
+        bit<16> next = packet.lookahead<bit<16>>();
+        bit<32> units = (bit<32>) next[7:0] + 2;
+        packet.advance(units << 5);
+        meta.payload = meta.payload - (units << 2);
+        meta.protocol = next[15:8];
+        transition behind_ipv6;
+    }
+
+    // Fragments other than the first have no ports (RFC 8200 section 4.5).
+    state fragment {
+        bit<32> next = packet.lookahead<bit<32>>();
+        packet.advance(64);
+        meta.payload = meta.payload - 8;
+        meta.protocol = next[31:24];
+        transition select(next[15:3]) {
+            0: behind_ipv6;
+            default: accept;
+        }
     }
 
     state above {
