@@ -210,3 +210,20 @@ fn idle_connections_make_room_where_memory_is_short() {
     sizes(&mut senders, 901, 5000);
     assert_eq!(senders.number("samples_without_detail"), before);
 }
+
+/// Of one direction 10 000 segments wait, whatever memory there is; of those beyond, the ones that are kept give their times.
+#[test]
+fn so_many_segments_wait_in_one_direction() {
+    for rule in RULES {
+        let mut samples = [0; 2];
+        for (beyond, found) in [0, 5_000].into_iter().zip(&mut samples) {
+            let mut senders = Senders::new(rule, 64 * MIB);
+            senders.acknowledge(0, 1, 0);
+            (0..10_000 + beyond).for_each(|number| senders.segment(1, 1, number));
+            (1..=10_000 + beyond).for_each(|number| senders.acknowledge(2, 1, number));
+            *found = senders.flow(1001)["rtt_samples"].as_u64().expect("a number");
+        }
+        assert!((9_990..=10_001).contains(&samples[0]), "{rule:?}: {samples:?}");
+        assert!(samples[1] <= 10_001, "{rule:?}: {samples:?}");
+    }
+}

@@ -224,6 +224,31 @@ mod tests {
     }
 
     #[test]
+    fn a_packet_has_so_many_bytes_and_no_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.pcap");
+        let large = vec![7; MAX_PACKET as usize];
+        for (beyond, found) in [(0, 2), (1, 1)] {
+            let first = vec![1; 60];
+            let mut there = file(&[first, large.clone()]);
+            if beyond > 0 {
+                let at = there.len() - large.len();
+                there[at - 16..at].copy_from_slice(&packet_header(1, MAX_PACKET + 1, MAX_PACKET + 1));
+                there.push(7);
+            }
+            write(&path, there).unwrap();
+            let mut reader = Reader::open(&path).unwrap();
+            let mut packets = 0;
+            while reader.next_here().unwrap().is_some() {
+                packets += 1;
+            }
+            assert_eq!(packets, found);
+            let cut = (beyond > 0).then_some("a packet claims 16777217 bytes, which cannot be");
+            assert_eq!(reader.cut(), cut);
+        }
+    }
+
+    #[test]
     fn a_section_has_so_many_interfaces_and_no_more() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.pcapng");
