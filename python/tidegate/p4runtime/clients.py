@@ -37,8 +37,6 @@ def client_of(context: grpc.ServicerContext) -> str:
 
 MOST_SMALL = 64 << 10
 """Bytes of a request that needs no room."""
-MOST_LARGE = 2
-"""Large answers at a time, beside one of a primary of the default role."""
 GIVE_WAY_S = 0.05
 """While a primary of the default role is served, one of the others goes on each time that this has passed."""
 SERVED_S = 1.0
@@ -86,7 +84,7 @@ class Clients:
             threading.Semaphore(1),
             threading.Semaphore(MOST_WORK),
         )
-        self._places = (threading.Semaphore(1), threading.Semaphore(MOST_LARGE))
+        self._places = (threading.Semaphore(1), threading.Semaphore(limits.large_answers))
         # Bytes of large requests that are worked on: of those who have slots of one kind, and of a client.
         self._bytes: Counter[threading.Semaphore | tuple[threading.Semaphore, str]] = Counter()
         self._room = threading.Condition()

@@ -116,7 +116,12 @@ class Server:
             self._pool.shutdown(wait=False)
             raise
         port = int(self.address.rpartition(":")[2])
-        self._shares = Shares(port, self._limits.connections_per_address, self._limits.connections)
+        shares = (
+            self._limits.connections_per_address,
+            self._limits.connections,
+            self._limits.connections_spare,
+        )
+        self._shares = Shares(port, *shares)
 
     def start(self) -> None:
         """Begin to serve."""
@@ -428,7 +433,7 @@ class Server:
         rules = None
         if kind == "arbitration" and request.arbitration.role.HasField("config"):
             # It takes time, in which others are served.
-            rules = Rules.of(request.arbitration.role.config)
+            rules = Rules.of(request.arbitration.role.config, self._limits)
         with self._busy:
             if stream not in self._arbitration.streams or stream.error is not None:
                 # It has ended meanwhile.

@@ -19,7 +19,7 @@ from tidegate import TidegateError
 from tidegate import p4 as programs
 from tidegate.control.delivery import Turn
 from tidegate.p4runtime import Connection, Limits
-from tidegate.p4runtime.arbitration import MOST_CONFIG, Arbitration, Rules, Stream
+from tidegate.p4runtime.arbitration import Arbitration, Rules, Stream
 from tidegate.p4runtime.conftest import TEXT, Bench, call, channel, exact, multicast, one_shot, served
 from tidegate.p4runtime.conftest import refused as wrong_code
 from tidegate.p4runtime.conftest import wait_for as until
@@ -156,7 +156,7 @@ def test_a_refused_packet_out_is_not_echoed_whole(everything: programs.Program) 
 @pytest.mark.parametrize(
     ("value", "wrong"),
     [
-        (b"\x9a\x06" + b"\x80\x80\x04" + bytes(MOST_CONFIG), "65536 bytes at most"),
+        (b"\x9a\x06" + b"\x80\x80\x04" + bytes(Limits().role_bytes), "65536 bytes at most"),
         # Empty names, and more of them than are looked at.
         ({"objects": {"list_value": {"values": [{}] * 300}}}, "256 objects"),
         ({"objects": {"list_value": {"values": [{}]}}}, "no value"),
