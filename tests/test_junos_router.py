@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from lxml import etree
+from ncclient.operations.retrieve import GetReply
 from ncclient.operations.rpc import RPCReply
 
 from junos_cases import (
@@ -481,6 +482,15 @@ def test_an_answer_that_is_no_xml_ends_the_session(
     with pytest.raises(Lost, match="validate"):
         session.validate()
     session.close()
+    with pytest.raises(Lost, match="lock"):
+        session.lock()
+
+
+def test_an_answer_without_data_ends_the_session(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    empty = f'<rpc-reply xmlns="{BASE}" message-id="1"><ok/></rpc-reply>'
+    monkeypatch.setattr(session._manager, "get_config", lambda *_, **__: GetReply(empty), raising=False)
+    with pytest.raises(Lost, match="get-config"):
+        session.running(etree.Element("configuration"))
     with pytest.raises(Lost, match="lock"):
         session.lock()
 

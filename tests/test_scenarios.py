@@ -59,6 +59,16 @@ def test_budgets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         traces.read(tmp_path / "none")
 
 
+def test_a_run_has_so_many_changes_of_a_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(traces, "MOST_CHANGES", 10)
+    net = Network()
+    link = net.link(net.host("a"), net.host("b"), rate="1 Mbit/s", delay="1 ms")
+    trace = traces.parse(b"1\n100\n", "t")
+    traces.follow(link, trace, "200 ms")
+    with pytest.raises(TidegateError, match=r"t: 11 changes of a rate .* more than 10; "):
+        traces.follow(link, trace, "201 ms")
+
+
 def test_rates_of_windows() -> None:
     trace = traces.parse(b"1\n1\n5\n10\n12\n20\n25\n", "t")
     assert (trace.length_ms, trace.mean_rate) == (25, 7 * 12_000 * 1000 // 25)

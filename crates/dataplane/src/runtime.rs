@@ -449,3 +449,51 @@ fn shape(program: &Program) -> impl PartialEq {
     let digests: Vec<_> = program.digests.iter().map(|d| (&d.info.name, &d.fields)).collect();
     (tables, profiles, counters, meters, registers, sets, digests)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use wire::packet::{MOST_LARGE, Written};
+
+    use super::{MAX_FRAMES, MAX_PACKETS, Pipeline, Work};
+
+    const PROGRAM: &str = "
+#include <core.p4>
+#include <v1model.p4>
+struct H {} struct M { bit<65535> a; bit<65535> b; bit<65535> c; bit<65535> d; bit<65535> e; bit<65535> f; bit<65535> g; }
+parser P(packet_in p, out H h, inout M m, inout standard_metadata_t s) { state start { transition accept; } }
+control V(inout H h, inout M m) { apply {} }
+control I(inout H h, inout M m, inout standard_metadata_t s) { apply { m.a = m.g; } }
+control E(inout H h, inout M m, inout standard_metadata_t s) { apply {} }
+control D(packet_out p, in H h) { apply {} }
+V1Switch(P(), V(), I(), E(), V(), D()) main;
+";
+
+    #[test]
+    fn what_is_kept_for_packets_to_come_is_bounded() {
+        let compiled = p4lang::compile_str("kept.p4", PROGRAM, None, &p4lang::Options::default());
+        let mut pipeline = Pipeline::interpreted(Arc::new(compiled.program.unwrap()), 1).unwrap();
+        let frame = pipeline.layout.frame_len;
+        let most = MAX_FRAMES.div_ceil(frame);
+        for _ in 0..most + 10 {
+            // As large as the frame of a packet, without its memory.
+            pipeline.keep_work(Box::new(Work::new(Vec::new().into())));
+        }
+        assert!(frame > 50_000, "{frame}");
+        assert_eq!(pipeline.works.len(), most);
+
+        let kept = pipeline.packets.len();
+        for _ in 0..MOST_LARGE + 10 {
+            let mut packet = Box::<Written>::default();
+            packet.set_bytes(&[7; 20_000], 0);
+            assert!(packet.is_large());
+            pipeline.release(packet);
+        }
+        assert_eq!(pipeline.packets.len(), kept.max(MOST_LARGE));
+        for _ in 0..MAX_PACKETS + 10 {
+            pipeline.release(Box::default());
+        }
+        assert_eq!(pipeline.packets.len(), MAX_PACKETS);
+    }
+}

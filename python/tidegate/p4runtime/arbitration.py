@@ -18,12 +18,6 @@ from tidegate.p4runtime.errors import Code, P4Error, invalid
 from tidegate.p4runtime.limits import Limits
 from tidegate.p4runtime.messages import p4
 
-MOST_NAME = 256
-"""Characters of a role's name, or of a name in its configuration."""
-MOST_OBJECTS = 256
-"""Names in a role's configuration."""
-MOST_CONFIG = 64 << 10
-"""Bytes of a role's configuration, which is kept and sent back as it is."""
 MOST_KNOWN = 16_384
 """Names of objects of which it is remembered whether a role may have them."""
 RULES_TYPE = "google.protobuf.Struct"
@@ -135,10 +129,13 @@ class Rules:
         return self._known[name]
 
     @classmethod
-    def of(cls, config: Any) -> Rules:
+    def of(cls, config: Any, limits: Limits | None = None) -> Rules:
         """The rules in a role's configuration: a `google.protobuf.Struct`."""
-        if config.ByteSize() > MOST_CONFIG:
-            raise P4Error(Code.RESOURCE_EXHAUSTED, f"a role's configuration has {MOST_CONFIG} bytes at most")
+        limits = limits or Limits()
+        names, characters = limits.role_objects, limits.role_name
+        if config.ByteSize() > limits.role_bytes:
+            why = f"a role's configuration has {limits.role_bytes} bytes at most"
+            raise P4Error(Code.RESOURCE_EXHAUSTED, why)
         if config.TypeName() != RULES_TYPE:
             raise invalid(f"a role's configuration is a {RULES_TYPE}; see docs/p4runtime.md")
         try:
@@ -150,11 +147,11 @@ class Rules:
         for key, value in found.items():
             if key == "objects" and isinstance(value, struct_pb2.ListValue):
                 # Names are looked at only if there are not too many of them.
-                if len(value) > MOST_OBJECTS or any(len(name) > MOST_NAME for name in _names(value)):
+                if len(value) > names or any(len(name) > characters for name in _names(value)):
                     raise P4Error(
                         Code.RESOURCE_EXHAUSTED,
-                        f"a role's configuration has {MOST_OBJECTS} objects at most, "
-                        f"and their names have {MOST_NAME} characters at most",
+                        f"a role's configuration has {names} objects at most, "
+                        f"and their names have {characters} characters at most",
                     )
                 rules[key] = _names(value)
                 rules["_patterns"] = tuple(re.compile(fnmatch.translate(name)) for name in rules[key])
@@ -295,11 +292,12 @@ class Arbitration:
         name = role_name(message.role)
         if not first and stream.role != name:
             raise P4Error(Code.FAILED_PRECONDITION, "a stream keeps its role; open another one")
-        if len(name) > MOST_NAME:
-            raise P4Error(Code.RESOURCE_EXHAUSTED, f"a role's name has {MOST_NAME} characters at most")
+        if len(name) > self._limits.role_name:
+            why = f"a role's name has {self._limits.role_name} characters at most"
+            raise P4Error(Code.RESOURCE_EXHAUSTED, why)
         given = message.role.HasField("config")
         if rules is None:
-            rules = Rules.of(message.role.config) if given else Rules()
+            rules = Rules.of(message.role.config, self._limits) if given else Rules()
         if given and not name:
             raise invalid("the default role has no configuration: it may do everything")
         election = election_of(message)

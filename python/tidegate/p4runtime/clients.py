@@ -37,8 +37,6 @@ def client_of(context: grpc.ServicerContext) -> str:
 
 MOST_SMALL = 64 << 10
 """Bytes of a request that needs no room."""
-MOST_LARGE = 2
-"""Large answers at a time, beside one of a primary of the default role."""
 GIVE_WAY_S = 0.05
 """While a primary of the default role is served, one of the others goes on each time that this has passed."""
 SERVED_S = 1.0
@@ -86,9 +84,10 @@ class Clients:
             threading.Semaphore(1),
             threading.Semaphore(MOST_WORK),
         )
-        self._places = (threading.Semaphore(1), threading.Semaphore(MOST_LARGE))
+        self._places = (threading.Semaphore(1), threading.Semaphore(limits.large_answers))
         # Bytes of large requests that are worked on: of those who have slots of one kind, and of a client.
         self._bytes: Counter[threading.Semaphore | tuple[threading.Semaphore, str]] = Counter()
+        self._waiting = 0
         self._room = threading.Condition()
         # When the calls of primaries of the default role began.
         self._first: dict[Call, float] = {}
@@ -159,7 +158,7 @@ class Clients:
     def room(self, call: Call, size: int) -> Iterator[None]:
         """Room for a request of so many bytes as a message, which takes many times as much; waited for as long as the client does.
 
-        A client has half of it at most, or one request. Raises `Nobody`.
+        A client has half of it at most, or one request. Raises `Nobody`, and `RESOURCE_EXHAUSTED` where too much waits already.
         """
         if size <= MOST_SMALL:
             yield
@@ -171,9 +170,8 @@ class Clients:
             return not of_all or (of_all + size <= most and not (of_client and of_client + size > most // 2))
 
         with self._room:
-            while not self._room.wait_for(free, LOOK_S):
-                if not call.alive():
-                    raise Nobody
+            if not free():
+                self._wait(call, size, free)
             self._bytes.update({call.slot: size, own: size})
         try:
             yield
@@ -184,6 +182,20 @@ class Clients:
                 if not self._bytes[own]:
                     del self._bytes[own]
                 self._room.notify_all()
+
+    def _wait(self, call: Call, size: int, free: Callable[[], bool]) -> None:
+        # A primary of the default role has few calls, which are its own.
+        counted = size if call.role != "" else 0
+        if counted and self._waiting + counted > self._limits.waiting_bytes:
+            why = f"{self._waiting} bytes of large requests wait already; try again"
+            raise P4Error(Code.RESOURCE_EXHAUSTED, why)
+        self._waiting += counted
+        try:
+            while not self._room.wait_for(free, LOOK_S):
+                if not call.alive():
+                    raise Nobody
+        finally:
+            self._waiting -= counted
 
     def give_way(self, call: Call) -> None:
         """Wait, but not for long, while a primary of the default role is served: what it waits for needs the processor.

@@ -25,8 +25,6 @@ NO_MEMORY = 3
 """The child's exit code."""
 NO_MEMORY_FOR_CODE = "there is no memory for its native code"
 """The end of its answer where the system refuses that alone."""
-MOST_ANSWER = 16 << 20
-"""Bytes of a program's P4Info as text."""
 MOST_MESSAGES = 16_384
 """Characters of the compiler's messages."""
 
@@ -111,7 +109,7 @@ class Compiler:
         # -I and -S: nothing of the environment, and no site packages; it starts in less time, too.
         extension = str(Path(str(_core.__file__)).resolve())
         words = [sys.executable, "-I", "-S", CHILD, extension, str(os.getpid())]
-        words += [str(limits.compile_cpu_s), str(limits.compile_bytes), str(MOST_ANSWER)]
+        words += [str(limits.compile_cpu_s), str(limits.compile_bytes), str(limits.p4info_bytes)]
         words += [f"{name}={value}" for name, value in self.program_limits.items()]
         began = time.monotonic()
         with self._started(words) as child:

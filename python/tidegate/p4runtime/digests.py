@@ -10,15 +10,12 @@ from itertools import islice
 from typing import Any
 
 from tidegate.p4runtime.errors import Code, P4Error, invalid
+from tidegate.p4runtime.limits import Limits
 from tidegate.p4runtime.messages import p4
 from tidegate.p4runtime.schema import Schema, known
 from tidegate.p4runtime.translate.base import DELETE, INSERT, Part
 from tidegate.p4runtime.translate.digests import data_message
 
-# A list is never longer, whatever is asked: a message has at most 4 MB.
-MOST_IN_LIST = 4096
-# Messages that wait for an acknowledgement; more are sent again if they come again.
-MOST_SENT = 65_536
 # Lists that are forgotten at a time after their timeout; calls wait meanwhile.
 MOST_FORGOTTEN = 4096
 
@@ -39,8 +36,11 @@ class _Digest:
 class Digests:
     """Collects digests in lists, without those that were sent and are not acknowledged yet."""
 
-    def __init__(self, schema: Schema, clock: Callable[[], int] = time.monotonic_ns) -> None:
+    def __init__(
+        self, schema: Schema, limits: Limits | None = None, clock: Callable[[], int] = time.monotonic_ns
+    ) -> None:
         self._schema = schema
+        self._limits = limits or Limits()
         self._clock = clock
         self._wanted: dict[int, _Digest] = {}
         self._ids = {name: number for number, (name, _) in schema.digests.items()}
@@ -92,8 +92,11 @@ class Digests:
         if not digest.waiting:
             digest.since = self._clock()
         digest.waiting[key] = data
-        most = digest.config.max_list_size or MOST_IN_LIST
-        if len(digest.waiting) >= min(most, MOST_IN_LIST) or digest.config.max_timeout_ns == 0:
+        most = self._limits.digests_per_list
+        if (
+            len(digest.waiting) >= min(digest.config.max_list_size or most, most)
+            or digest.config.max_timeout_ns == 0
+        ):
             yield name, self._send(number, digest)
 
     def due(self) -> Iterator[tuple[str, Any]]:
@@ -116,7 +119,7 @@ class Digests:
             timestamp=time.time_ns(),
         )
         if digest.config.ack_timeout_ns:
-            while digest.lists and len(digest.sent) + len(digest.waiting) > MOST_SENT:
+            while digest.lists and len(digest.sent) + len(digest.waiting) > self._limits.digests_sent:
                 self._forget(digest, next(iter(digest.lists)))
             digest.sent.update(digest.waiting)
             digest.lists[self._next_list] = self._clock(), list(digest.waiting)

@@ -21,6 +21,10 @@ class Limits:
     parsed_bytes: int = 8 << 20
     """Messages of more than 64 KiB that are worked on, each of which takes some twenty times as much: of primaries of the default role,
     of those of others, and of all other clients. A client has half of it, or one message."""
+    waiting_bytes: int = 64 << 20
+    """Such messages that wait to be worked on, beside those of primaries of the default role."""
+    stream_bytes: int = 128 << 10
+    """A message on a stream: a packet with its header has 68 KiB at most, a role's configuration 64 KiB."""
     source_bytes: int = 1 << 20
     """A program that is pushed."""
     compile_cpu_s: int = 5
@@ -31,12 +35,16 @@ class Limits:
     """Address space of the process that compiles; 512 MiB of it are its stack."""
     compilations: int = 1
     """Compiled at the same time; as many again wait."""
+    p4info_bytes: int = 16 << 20
+    """P4Info of a program that is pushed, as text."""
     calls: int = 64
     """Calls at a time, beside streams and those of primaries."""
     calls_per_client: int = 32
     """Of these, one client's."""
     calls_per_primary: int = 8
     """Calls at a time on a connection that a primary's stream is on; they have room of their own."""
+    large_answers: int = 2
+    """Answers of more than 4096 entities, or 1 MiB, at a time, of others than primaries of the default role."""
     call_s: int = 120
     """A call."""
     request_s: int = 5
@@ -49,10 +57,20 @@ class Limits:
     """Of these, one client's; of more, its oldest that is no primary's makes way."""
     roles: int = 64
     """Roles, of which those without streams make way for new ones."""
+    role_name: int = 256
+    """Characters of a role's name, or of a name in its configuration."""
+    role_objects: int = 256
+    """Names in a role's configuration."""
+    role_bytes: int = 64 << 10
+    """A role's configuration, which is kept and sent back as it is."""
     messages_per_stream: int = 1024
     """Packets, digests and notifications that wait for a controller."""
     bytes_per_stream: int = 16 << 20
     """Bytes of them."""
+    digests_per_list: int = 4096
+    """Digests in a list, whatever a controller asks for."""
+    digests_sent: int = 65_536
+    """Digests that are sent and not acknowledged; more are sent again if they come again."""
     updates: int = 4096
     """Updates of a `Write`."""
     updates_at_once: int = 256
@@ -63,18 +81,29 @@ class Limits:
     """Requests of a `Read`."""
     entities: int = 1 << 18
     """Entities of the answer to a `Read`."""
+    answer_bytes: int = 64 << 20
+    """Bytes of cells, of what groups have, and of wide entries that a `Read` holds until its messages are made."""
     looks: int = 1 << 20
     """Entries that a `Read` goes through, also where it gives none of them; each time that it asks the switch is one more."""
     connections: int = 128
     """Connections at a time."""
     connections_per_address: int = 32
     """Of these, those that come from one address; those of the loopback, or of 64 bits of IPv6, count as one."""
+    connections_spare: int = 16
+    """Of all connections, those that are kept free by ending others on which nothing is called."""
     calls_per_connection: int = 100
     """Calls and streams at a time that gRPC takes on a connection."""
     idle_s: int = 60
     """A connection without calls and streams is closed."""
     keepalive_s: int = 10
     """A connection is asked so often whether its client is there, which has half of it to answer."""
+
+    ping_ms: int = 500
+    """A client may ask so often whether the server is there, also where nothing is sent; gRPC's own limit is 5 minutes."""
+    handshake_s: int = 5
+    """For TLS and the first frames of HTTP/2, after which a connection is closed."""
+    header_bytes: int = 8 << 10
+    """Header fields of a call."""
 
     def __post_init__(self) -> None:
         for field in fields(self):

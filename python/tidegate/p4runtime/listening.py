@@ -16,12 +16,6 @@ from tidegate.p4runtime import pem
 from tidegate.p4runtime.limits import Limits
 
 ADDRESS = "127.0.0.1:9559"
-HANDSHAKE_MS = 5000
-"""For TLS and the first frames of HTTP/2, after which a connection is closed."""
-PING_MS = 500
-"""A client may ask so often whether the server is there, also where nothing is sent; gRPC's own limit is 5 minutes."""
-MOST_METADATA = 8 << 10
-"""Bytes of a call's header fields."""
 MOST_TRIES = 10
 """Ports that are tried if any will do."""
 
@@ -32,11 +26,11 @@ def options(limits: Limits) -> list[tuple[str, int]]:
         # Two servers on one port would share its controllers.
         ("grpc.so_reuseport", 0),
         ("grpc.max_receive_message_length", limits.message_bytes),
-        ("grpc.max_metadata_size", MOST_METADATA),
-        ("grpc.absolute_max_metadata_size", MOST_METADATA),
+        ("grpc.max_metadata_size", limits.header_bytes),
+        ("grpc.absolute_max_metadata_size", limits.header_bytes),
         ("grpc.max_concurrent_streams", limits.calls_per_connection),
         ("grpc.max_allowed_incoming_connections", limits.connections),
-        ("grpc.server_handshake_timeout_ms", HANDSHAKE_MS),
+        ("grpc.server_handshake_timeout_ms", 1000 * limits.handshake_s),
         ("grpc.max_connection_idle_ms", 1000 * limits.idle_s),
         # A controller that is gone without a word is noticed after about so long.
         ("grpc.keepalive_time_ms", 1000 * limits.keepalive_s),
@@ -45,7 +39,7 @@ def options(limits: Limits) -> list[tuple[str, int]]:
         ("grpc.http2.ping_timeout_ms", 500 * limits.keepalive_s),
         ("grpc.keepalive_permit_without_calls", 1),
         # Who asks more often is cut off at the third time.
-        ("grpc.http2.min_ping_interval_without_data_ms", PING_MS),
+        ("grpc.http2.min_ping_interval_without_data_ms", limits.ping_ms),
         ("grpc.http2.max_ping_strikes", 2),
     ]
 

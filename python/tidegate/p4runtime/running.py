@@ -38,8 +38,6 @@ MOST_BYTES = 256 << 10
 SLICE = 128
 """Updates that are done while others wait: some ten milliseconds. Fewer if they have more than so many bytes, or cells."""
 SLICE_BYTES = 64 << 10
-MOST_SNAPSHOT = 64 << 20
-"""Bytes of cells, of what groups have, and of wide entries that a read holds until its messages are made."""
 SMALL, SMALL_BYTES = 4096, 1 << 20
 """Entities of a small answer, and bytes of what counts by bytes; one with more has to wait for a place."""
 LOOK = 64
@@ -112,7 +110,7 @@ class Running:
         """`p4.ForwardingPipelineConfig`, as it was given."""
         self.schema = Schema(parse_p4info(program.p4info), translations=translations)
         self.tables = Tables(self.schema, self._act)
-        self.digests = Digests(self.schema)
+        self.digests = Digests(self.schema, limits)
         widths = {direction: dict(fields) for direction, fields in program.core.controller_headers()}
         self.packets = Packets(self.schema, widths)
         self._profiles = Profiles(self.schema, self._act, self.tables)
@@ -344,9 +342,10 @@ class Running:
                         found.size += part.size
                         if small and (found.count > SMALL or found.size > SMALL_BYTES):
                             raise Large
-                        if found.count > self._limits.entities or found.size > MOST_SNAPSHOT:
+                        most, bytes_ = self._limits.entities, self._limits.answer_bytes
+                        if found.count > most or found.size > bytes_:
                             why = "the answer has more than {} entities, or {} MiB; read fewer at a time"
-                            why = why.format(self._limits.entities, MOST_SNAPSHOT >> 20)
+                            why = why.format(most, bytes_ >> 20)
                             raise Stopped(Code.RESOURCE_EXHAUSTED, why)
                         found.parts.append((part, allowed if check else None))
                     known[asked] = parts

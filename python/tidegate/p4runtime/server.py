@@ -50,8 +50,6 @@ CLOCK = "tidegate-now"
 
 READ_S = 0.5
 """For so long a call of a primary of the default role waits for another client's read, which then ends."""
-MOST_HEARD = 128 << 10
-"""Bytes of a message on a stream: a packet with its header has 68 KiB, a role's configuration 64 KiB."""
 MOST_ECHOED = 1024
 """Bytes of payload, and of metadata, of a refused packet-out in the error that tells of it."""
 
@@ -118,7 +116,12 @@ class Server:
             self._pool.shutdown(wait=False)
             raise
         port = int(self.address.rpartition(":")[2])
-        self._shares = Shares(port, self._limits.connections_per_address, self._limits.connections)
+        shares = (
+            self._limits.connections_per_address,
+            self._limits.connections,
+            self._limits.connections_spare,
+        )
+        self._shares = Shares(port, *shares)
 
     def start(self) -> None:
         """Begin to serve."""
@@ -424,9 +427,10 @@ class Server:
     def _hear(self, stream: Stream, data: bytes) -> None:
         request: Any = None
         kind = rules = too_long = None
-        if len(data) > MOST_HEARD:
+        most = self._limits.stream_bytes
+        if len(data) > most:
             # As a message it may take many times as much, of each stream.
-            why = f"a message of {len(data)} bytes is not read; those of a stream have {MOST_HEARD} at most"
+            why = f"a message of {len(data)} bytes is not read; those of a stream have {most} at most"
             too_long = P4Error(Code.RESOURCE_EXHAUSTED, why)
         else:
             try:
@@ -436,7 +440,7 @@ class Server:
                 pass
         if kind == "arbitration" and request.arbitration.role.HasField("config"):
             # It takes time, in which others are served.
-            rules = Rules.of(request.arbitration.role.config)
+            rules = Rules.of(request.arbitration.role.config, self._limits)
         with self._busy:
             if stream not in self._arbitration.streams or stream.error is not None:
                 # It has ended meanwhile.

@@ -20,8 +20,6 @@ from urllib.parse import unquote
 
 Peer = tuple[str, int]
 """Address and port that a connection comes from."""
-SPARE = 16
-"""Of all connections, those that are kept free by ending others on which nothing is called."""
 
 
 def peer_of(name: str) -> Peer | None:
@@ -57,10 +55,10 @@ def network_of(host: str) -> str:
 class Shares:
     """The connections to one port of this process."""
 
-    def __init__(self, port: int, most: int, total: int) -> None:
-        """`most`: of one address; `total`: of all, of which some are kept free."""
+    def __init__(self, port: int, most: int, total: int, spare: int) -> None:
+        """`most`: of one address; `total`: of all, of which `spare` are kept free, but not more than half."""
         self._port, self._most = port, most
-        self._total = max(total - SPARE, total // 2)
+        self._total = max(total - spare, total // 2)
         self._since: dict[Peer, float] = {}
 
     def look(self, called: Collection[Peer], primary: Collection[Peer]) -> None:

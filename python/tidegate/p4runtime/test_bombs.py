@@ -176,8 +176,7 @@ def test_a_program_that_takes_more_memory_is_refused() -> None:
     assert caught.value.code == Code.RESOURCE_EXHAUSTED
 
 
-def test_a_program_with_more_p4info_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiling, "MOST_ANSWER", 1000)
+def test_a_program_with_more_p4info_is_refused() -> None:
     with pytest.raises(P4Error, match="bytes; at most 1000 are taken") as caught:
-        Compiler(PATIENCE).p4info(TEXT)
+        Compiler(replace(PATIENCE, p4info_bytes=1000)).p4info(TEXT)
     assert caught.value.code == Code.INVALID_ARGUMENT

@@ -41,9 +41,15 @@ from tidegate.p4runtime.translate import arrays
 from tidegate.p4runtime.translate.base import INSERT, MODIFY
 
 
-def test_what_groups_have_counts_for_a_read(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def limited(bench: Bench, **given: int) -> None:
+    """Limits of the program that runs, and of those that take its place."""
+    configuration = bench.server._config
+    configuration._limits = configuration.current()._limits = Limits(**given)
+
+
+def test_what_groups_have_counts_for_a_read(bench: Bench) -> None:
     """A group of a thousand copies is one entity; requests that differ in what nobody reads are not the same one."""
-    monkeypatch.setattr(running, "MOST_SNAPSHOT", 1 << 20)
+    limited(bench, answer_bytes=1 << 20)
     bench.primary.write(("INSERT", multicast(7, *[(1, instance) for instance in range(1000)])))
     asked = [multicast(7, (1, junk)) for junk in range(20)]
     assert len(bench.primary.read(*asked[:15])) == 15
@@ -90,11 +96,9 @@ def noted(bench: Bench) -> None:
         "ports of a node",
     ],
 )
-def test_what_is_large_counts_for_a_read(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, asked: Callable[[Bench, int], Any]
-) -> None:
+def test_what_is_large_counts_for_a_read(bench: Bench, asked: Callable[[Bench, int], Any]) -> None:
     """Requests that differ in what nobody reads give the same large thing again."""
-    monkeypatch.setattr(running, "MOST_SNAPSHOT", 100_000)
+    limited(bench, answer_bytes=100_000)
     noted(bench)
     assert len(bench.primary.read(*[asked(bench, junk) for junk in range(15)])) == 15
     with pytest.raises(Refused, match="read fewer at a time") as caught:
@@ -102,10 +106,8 @@ def test_what_is_large_counts_for_a_read(
     assert caught.value.code == "RESOURCE_EXHAUSTED"
 
 
-def test_what_is_large_counts_behind_a_program_that_keeps_it(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(running, "MOST_SNAPSHOT", 100_000)
+def test_what_is_large_counts_behind_a_program_that_keeps_it(bench: Bench) -> None:
+    limited(bench, answer_bytes=100_000)
     noted(bench)
     bench.primary.set_config("RECONCILE_AND_COMMIT", bench.primary.get_config())
     asked = [bench.entry("exact_table", exact(b"\x01"), idle_timeout_ns=junk) for junk in range(110)]
@@ -115,11 +117,11 @@ def test_what_is_large_counts_behind_a_program_that_keeps_it(
         bench.primary.read(*asked)
 
 
-def test_values_of_members_count_for_a_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "MOST_SNAPSHOT", 100_000)
+def test_values_of_members_count_for_a_read() -> None:
     text = TEXT.replace("action drop()", "action wide(bit<8000> value) { }\n    action drop()")
     text = text.replace("{ forward; mark; }", "{ forward; mark; wide; }")
     with Bench(programs.Program.from_text(text)) as made:
+        limited(made, answer_bytes=100_000)
         made.primary.write(("INSERT", member(made, "hops", 1, "wide", b"\x01")))
 
         def asked(junk: int) -> Any:
@@ -297,7 +299,7 @@ class Sockets(sharing.Shares):
     """Connections that are not there."""
 
     def __init__(self, peers: list[sharing.Peer], total: int) -> None:
-        super().__init__(9559, 32, total)
+        super().__init__(9559, 32, total, Limits().connections_spare)
         self.peers = peers
         self.ended: list[sharing.Peer] = []
 
@@ -378,12 +380,10 @@ def test_metadata_of_a_refused_packet_is_cut() -> None:
     assert len(echoed.metadata) <= 64
 
 
-def test_digests_without_acknowledgment_are_so_many(
-    everything: programs.Program, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_digests_without_acknowledgment_are_so_many(everything: programs.Program) -> None:
     """Small lists first, and then large ones."""
-    monkeypatch.setattr(digests, "MOST_SENT", 100)
-    found = digests.Digests(Schema(parse_p4info(everything.p4info)), clock=lambda: 0)
+    schema = Schema(parse_p4info(everything.p4info))
+    found = digests.Digests(schema, Limits(digests_sent=100), clock=lambda: 0)
     number = found._ids["seen_t"]
 
     def config(most: int) -> Any:

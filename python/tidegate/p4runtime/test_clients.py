@@ -14,6 +14,7 @@ from tidegate.control import operations as op
 from tidegate.p4runtime.clients import GIVE_WAY_S, MOST_SMALL, SERVED_S, Clients
 from tidegate.p4runtime.conftest import Bench, call, channel
 from tidegate.p4runtime.device import Device
+from tidegate.p4runtime.errors import Code, P4Error
 from tidegate.p4runtime.limits import Limits
 from tidegate.p4runtime.messages import p4
 from tidegate.p4runtime.running import Nobody
@@ -170,6 +171,46 @@ def test_large_requests_wait_for_room_before_they_are_parsed() -> None:
             lost = open_.enter_context(clients.call(gone))
             with pytest.raises(Nobody), clients.room(lost, 1 << 20):
                 pass
+
+
+def test_large_requests_that_wait_have_a_budget_of_bytes() -> None:
+    """Of all but primaries of the default role; what waits no longer counts no longer."""
+    limits = Limits(parsed_bytes=1 << 20, waiting_bytes=2 << 20)
+    clients = Clients(limits, lambda: {"ipv4:1.0.0.1:1": "", "ipv4:1.0.0.1:2": "x"})
+    with ExitStack() as open_:
+
+        def entered(host: int, port: int = 1) -> Any:
+            return open_.enter_context(clients.call(context(f"ipv4:1.0.0.{host}:{port}")))
+
+        first, second, role, *others = (entered(*of) for of in ((1,), (1,), (1, 2), (2,), (3,), (4,), (5,)))
+        running = [ExitStack(), ExitStack()]
+        for stack, call in zip(running, (others[0], first), strict=True):
+            open_.enter_context(stack).enter_context(clients.room(call, 1 << 20))
+        waiting = []
+
+        def wait(call: Any) -> None:
+            with clients.room(call, 1 << 20):
+                pass
+
+        for call in (second, others[1], others[2]):
+            waiting.append(threading.Thread(target=wait, args=(call,), daemon=True))
+            waiting[-1].start()
+        end = time.monotonic() + 20
+        while clients._waiting < 2 << 20 and time.monotonic() < end:
+            time.sleep(0.01)
+        assert clients._waiting == 2 << 20
+        with pytest.raises(P4Error, match="2097152 bytes of large requests wait") as caught:
+            wait(others[3])
+        assert caught.value.code == Code.RESOURCE_EXHAUSTED
+        # A role's primary has a slot of its own, which is free.
+        wait(role)
+        for stack in running:
+            stack.close()
+        for thread in waiting:
+            thread.join(20)
+            assert not thread.is_alive()
+        assert clients._waiting == 0
+        wait(others[3])
 
 
 def test_a_server_parses_few_large_requests_at_a_time(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,13 +36,8 @@ def closed(raw: socket.socket) -> bool:
     return True
 
 
-def test_connections_that_say_nothing_are_closed(
-    everything: programs.Program, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from tidegate.p4runtime import listening
-
-    monkeypatch.setattr(listening, "HANDSHAKE_MS", 500)
-    with served(everything) as made:
+def test_connections_that_say_nothing_are_closed(everything: programs.Program) -> None:
+    with served(everything, handshake_s=1) as made:
         host, _, port = made.server.address.rpartition(":")
         with socket.create_connection((host, int(port))) as raw:
             assert closed(raw)

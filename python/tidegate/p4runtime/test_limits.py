@@ -19,14 +19,13 @@ from tidegate import TidegateError
 from tidegate import p4 as programs
 from tidegate.control.delivery import Turn
 from tidegate.p4runtime import Connection, Limits
-from tidegate.p4runtime.arbitration import MOST_CONFIG, Arbitration, Rules, Stream
+from tidegate.p4runtime.arbitration import Arbitration, Rules, Stream
 from tidegate.p4runtime.conftest import TEXT, Bench, call, channel, exact, multicast, one_shot, served
 from tidegate.p4runtime.conftest import refused as wrong_code
 from tidegate.p4runtime.conftest import wait_for as until
 from tidegate.p4runtime.connection import Refused
 from tidegate.p4runtime.errors import Code, P4Error
 from tidegate.p4runtime.messages import p4
-from tidegate.p4runtime.server import MOST_HEARD
 
 PATIENCE_S = 20.0
 
@@ -156,14 +155,14 @@ def test_a_refused_packet_out_is_not_echoed_whole(everything: programs.Program) 
 
 def test_a_long_message_of_a_stream_is_not_read(everything: programs.Program) -> None:
     """Its empty fields would take many times as much, for each stream. That of a controller goes on; one without a role ends."""
-    with served(everything) as made:
-        packet = p4.PacketOut(metadata=[p4.PacketMetadata()] * (MOST_HEARD // 2))
+    with served(everything, Limits(stream_bytes=2048)) as made:
+        packet = p4.PacketOut(metadata=[p4.PacketMetadata()] * 1024)
         long = p4.StreamMessageRequest(packet=packet)
-        assert long.ByteSize() > MOST_HEARD
+        assert long.ByteSize() > 2048
         made.primary.send(long)
         error = made.primary.next("error")
         assert (error.canonical_code, error.WhichOneof("details")) == (Code.RESOURCE_EXHAUSTED, "other")
-        assert f"{MOST_HEARD} at most" in error.message
+        assert "2048 at most" in error.message
         with channel(made.server.address) as other:
             answers = call(other, "StreamChannel")(iter([long.SerializeToString()]))
             with pytest.raises(grpc.RpcError) as caught:
@@ -175,7 +174,7 @@ def test_a_long_message_of_a_stream_is_not_read(everything: programs.Program) ->
 @pytest.mark.parametrize(
     ("value", "wrong"),
     [
-        (b"\x9a\x06" + b"\x80\x80\x04" + bytes(MOST_CONFIG), "65536 bytes at most"),
+        (b"\x9a\x06" + b"\x80\x80\x04" + bytes(Limits().role_bytes), "65536 bytes at most"),
         # Empty names, and more of them than are looked at.
         ({"objects": {"list_value": {"values": [{}] * 300}}}, "256 objects"),
         ({"objects": {"list_value": {"values": [{}]}}}, "no value"),

@@ -19,7 +19,7 @@ from tidegate.p4runtime import Limits, Server
 from tidegate.p4runtime.arbitration import Arbitration, Stream
 from tidegate.p4runtime.conftest import LOOPBACK, Bench, Ids, Simulated, exact, frame, lldp, wait_for
 from tidegate.p4runtime.connection import Connection, Refused
-from tidegate.p4runtime.digests import MOST_FORGOTTEN, MOST_SENT, Digests
+from tidegate.p4runtime.digests import MOST_FORGOTTEN, Digests
 from tidegate.p4runtime.messages import p4, parse_p4info
 from tidegate.p4runtime.schema import Schema
 
@@ -325,13 +325,14 @@ def test_many_lists_of_digests_time_out_at_once(everything: programs.Program) ->
     config = {"max_list_size": 1, "max_timeout_ns": 1, "ack_timeout_ns": 1000}
     digests.write(1, p4.DigestEntry(digest_id=number, config=config))
     wanted = digests._wanted[number]
-    keys = [key.to_bytes(4) for key in range(MOST_SENT)]
+    many = Limits().digests_sent
+    keys = [key.to_bytes(4) for key in range(many)]
     wanted.sent.update(keys)
     wanted.lists.update({at: (0, [key]) for at, key in enumerate(keys, 1)})
     clock[0] = 1000
     began = time.process_time()
     assert list(digests.due()) == []
-    assert len(wanted.lists) == len(wanted.sent) == MOST_SENT - MOST_FORGOTTEN
+    assert len(wanted.lists) == len(wanted.sent) == many - MOST_FORGOTTEN
     while wanted.lists:
         assert list(digests.due()) == []
     assert not wanted.sent

@@ -4,7 +4,12 @@ use std::sync::Arc;
 
 use p4lang::ir::*;
 
+use units::SplitMix;
+
 use super::{Builder, Jit, compile, read, run};
+use crate::context::{Context, Requests};
+use crate::executor::Executor;
+use crate::interp::Interpreter;
 use crate::jit::JitError;
 use crate::layout::Layout;
 use crate::refused::{MAX_DEPTH, Refused, check_depth};
@@ -87,4 +92,45 @@ fn deep_expressions_are_refused() {
         let program = builder.program(Default::default(), vec![Stmt::Assign { dst: Place::Var(var), src }]);
         assert_eq!(check_depth(&program).is_ok(), fits);
     }
+}
+
+/// What is nested as deep as it may be, on a stack like that of the thread of a live network. A stack that is too small would end the
+/// process.
+#[test]
+fn the_deepest_expressions_run_on_the_stack_of_a_live_network() {
+    let deep = || {
+        let mut builder = Builder::default();
+        let var = builder.var(32, VarHome::Global);
+        let mut src = *read(var, 32);
+        for _ in 0..MAX_DEPTH - 10 {
+            src = Expr { width: 32, kind: ExprKind::Neg(Box::new(src)) };
+        }
+        let program = builder.program(Default::default(), vec![Stmt::Assign { dst: Place::Var(var), src }]);
+        assert!(check_depth(&program).is_ok());
+        let layout = Arc::new(Layout::new(&program).unwrap());
+        let program = Arc::new(program);
+        let interpreter = Interpreter::new(program.clone(), layout.clone());
+        let mut frame = layout.frame();
+        layout.set_u64(&mut frame, var, 5);
+        let mut ctx = Context {
+            frame: &mut frame,
+            packet: &[],
+            cursor: 0,
+            out: &mut Vec::new(),
+            state: &mut State::new(&program),
+            now: 0,
+            wire_len: 0,
+            work: u64::MAX,
+            requests: Requests::default(),
+            rng: &mut SplitMix::new(0),
+            trace: None,
+        };
+        interpreter.control(&mut ctx, ControlId(0)).expect("nothing drops the packet");
+        layout.get_u64(&frame, var)
+    };
+    let thread = std::thread::Builder::new().stack_size(1 << 24).spawn(deep).expect("a thread");
+    assert_eq!(
+        thread.join().expect("it ends"),
+        if MAX_DEPTH % 2 == 0 { 5 } else { u64::from(5u32.wrapping_neg()) }
+    );
 }
