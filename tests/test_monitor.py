@@ -22,7 +22,7 @@ from scapy.packet import Packet, Raw
 from scapy.utils import PcapNgWriter, PcapWriter, wrpcap
 
 from conftest import Run
-from rtt_tools import compare, compare_timestamps, needs_tcptrace, needs_tshark, ours
+from rtt_tools import compare, compare_timestamps, needs_tcptrace, needs_tshark, of_tshark, ours
 from tidegate import TidegateError
 from tidegate.monitor import chosen, watch
 from tidegate.network import Network
@@ -184,6 +184,29 @@ def test_cases_of_the_rules(tmp_path: Path, offset: int) -> None:
         found = {rule: len(ours(path, rule)) - handshake for rule in expected}
         assert found == expected, name
         compare(path)
+
+
+@needs_tshark
+def test_another_connection_on_the_same_ports(tmp_path: Path) -> None:
+    def stamps(value: int, echo: int) -> list[object]:
+        return [("NOP", None), ("NOP", None), ("Timestamp", (value, echo))]
+
+    # The first loses its last segment for good. The second, with lower numbers and values, comes to those of the first.
+    talk = Talk(isn=(999, 4999))
+    talk.send(0, 0, -1, None, flags="S", options=stamps(1000, 0))
+    talk.send(10, 1, -1, 0, flags="S", options=stamps(7000, 1000))
+    talk.send(11, 0, 0, 0, 1000, options=stamps(2000, 7000))
+    talk.isn = (499, 8999)
+    talk.send(60_000, 0, -1, None, flags="S", options=stamps(100, 0))
+    talk.send(60_020, 1, -1, 0, flags="S", options=stamps(300, 100))
+    talk.send(60_021, 0, 0, 0, 1000, options=stamps(121, 300))
+    talk.send(60_041, 1, 0, 1000, options=stamps(341, 121))
+    talk.send(61_900, 0, 1000, 0, 500, options=stamps(2000, 341))
+    talk.send(61_920, 1, 0, 1500, options=stamps(2220, 2000))
+    path = talk.write(tmp_path)
+    for rule in ("exact", "tshark", "timestamps"):
+        assert list(ours(path, rule).values()) == pytest.approx([10, 1, 20, 1, 20, 20]), rule
+    assert ours(path, "tshark") == pytest.approx(of_tshark(path))
 
 
 def simulated(folder: Path, loss: float = 0.0, behind: float = 0.0) -> Path:

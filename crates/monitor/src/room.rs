@@ -1,7 +1,7 @@
 //! Memory for segments that wait and for samples, of all connections together.
 
 use std::collections::VecDeque;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 
 /// Elements of a list that has some.
 const FEWEST: usize = 4;
@@ -132,11 +132,6 @@ impl<T> Queue<T> {
         fits
     }
 
-    #[inline]
-    pub fn front_mut(&mut self) -> Option<&mut T> {
-        self.0.front_mut()
-    }
-
     pub fn get_mut(&mut self, at: usize) -> Option<&mut T> {
         self.0.get_mut(at)
     }
@@ -147,9 +142,9 @@ impl<T> Queue<T> {
         self.0.pop_front();
     }
 
-    /// Keeps some; [`Queue::shrink`] follows.
-    pub fn retain_mut(&mut self, which: impl FnMut(&mut T) -> bool) {
-        self.0.retain_mut(which);
+    /// Takes some out; their memory is for others.
+    pub fn remove(&mut self, which: Range<usize>) {
+        self.0.drain(which);
     }
 
     #[inline]

@@ -2,10 +2,12 @@
 
 mod exact;
 mod tcptrace;
+#[cfg(test)]
+mod tests;
 mod timestamps;
 mod tshark;
 
-use crate::packet::Tcp;
+use crate::packet::{Tcp, flag};
 use crate::room::Room;
 
 /// Segments of one direction that wait for their acknowledgment, at most.
@@ -39,6 +41,12 @@ impl Rule {
 
 /// What is kept of one direction's segments.
 trait Sent: Default {
+    /// Whether a packet of this direction with SYN begins another connection, of which the other direction cannot know.
+    fn opens(&self, _packet: &Tcp) -> bool {
+        false
+    }
+    /// What was sent was of another connection.
+    fn forget(&mut self, _room: &mut Room) {}
     /// A packet of this direction.
     fn sent(&mut self, time: u64, packet: &Tcp, room: &mut Room);
     /// A packet of the other direction; gives a round-trip time in nanoseconds.
@@ -64,6 +72,9 @@ fn step<S: Sent>(
     packet: &Tcp,
     room: &mut Room,
 ) -> Option<u64> {
+    if packet.has(flag::SYN) && both[direction].opens(packet) {
+        both.iter_mut().for_each(|one| one.forget(room));
+    }
     let sample = both[1 - direction].came(time, packet, room);
     both[direction].sent(time, packet, room);
     sample

@@ -21,7 +21,7 @@ pub struct Sent {
     left: u32,
     /// When something before `left` was sent last.
     left_time: u64,
-    /// In order of sequence numbers; none overlap.
+    /// In order of sequence numbers; none overlap. What one packet has sent again is one.
     waiting: Queue<Segment>,
 }
 
@@ -41,6 +41,8 @@ impl Sent {
             return;
         }
         let mut at = self.waiting.partition_point(|segment| after(start, segment.end) >= 0);
+        // Where those begin that this packet sends again, one behind the other.
+        let mut again = at;
         while after(end, start) > 0 {
             let here = self.waiting.get_mut(at);
             match here {
@@ -49,7 +51,10 @@ impl Sent {
                     segment.time = time;
                     start = segment.end;
                 }
-                here => {
+                _ => {
+                    at = self.join(again, at);
+                    again = at + 1;
+                    let here = self.waiting.get(at);
                     let until = match here {
                         Some(segment) if after(end, segment.start) > 0 => segment.start,
                         _ => end,
@@ -63,6 +68,26 @@ impl Sent {
             }
             at += 1;
         }
+        self.join(again, at);
+    }
+
+    #[cfg(test)]
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Makes one of the segments from `from` to before `to`, which were all sent again just now; gives where those behind them are. None
+    /// of them gives a sample any more, and those behind them only after all of them. So who sends many at once again pays for it once.
+    fn join(&mut self, from: usize, to: usize) -> usize {
+        if to - from < 2 {
+            return to;
+        }
+        let end = self.waiting[to - 1].end;
+        if let Some(first) = self.waiting.get_mut(from) {
+            first.end = end;
+        }
+        self.waiting.remove(from + 1..to);
+        from + 1
     }
 }
 

@@ -7,6 +7,8 @@ use crate::room::{Queue, Room};
 
 #[derive(Debug, Default)]
 pub struct Sent {
+    /// The number of the last SYN.
+    begun: Option<u32>,
     /// The last TSval; `None`: there was none.
     last: Option<u32>,
     /// TSvals and when they were sent first; in order.
@@ -19,6 +21,11 @@ impl super::Sent for Sent {
         let Some((value, _)) = packet.timestamps else { return };
         if packet.payload == 0 && !packet.has(flag::SYN) {
             return;
+        }
+        if packet.has(flag::SYN) && self.begun != Some(packet.seq) {
+            // Another connection on the same ports, whose values may be any.
+            self.waiting.clear(room);
+            (self.begun, self.last) = (Some(packet.seq), None);
         }
         // In the middle of a connection the first packet of a value may have been before.
         let first = self.last.is_none() && !packet.has(flag::SYN);
