@@ -30,6 +30,7 @@ class Wire:
     bytes: int | None
     mark_above: int | None = None
     aqm: str | None = None
+    aqm_salt: int = 0
     framing: Count = 14
     loss: float = 0.0
     burst_loss: tuple[float, float, float, float] | None = None

@@ -1,5 +1,6 @@
 //! Building a network: nodes, links, routes.
 
+use crate::aqm::Aqm;
 use crate::error::{BuildError, refuse};
 use crate::event::Event;
 use crate::flows::TCP_HEADERS;
@@ -8,7 +9,7 @@ use crate::node::{LAST_PORT, NO_HOST, Node, NodeId, Ways};
 use crate::port::{Link, Port, PortId};
 use crate::routes::{spread_at, towards};
 use transport::udp;
-use units::{Bytes, Time};
+use units::{Bytes, SplitMix, Time};
 
 impl Network {
     pub fn host(&mut self, name: &str) -> NodeId {
@@ -133,8 +134,12 @@ impl Network {
             .any(|watcher| watcher.taps.iter().any(|tap| (tap.switch, tap.number) == (switch, number)))
     }
 
-    fn port(&mut self, from: NodeId, to: NodeId, link: Link, [number, to_port]: [u32; 2]) -> PortId {
+    fn port(&mut self, from: NodeId, to: NodeId, mut link: Link, [number, to_port]: [u32; 2]) -> PortId {
         let id = self.ports.len() as u32;
+        if link.aqm_salt != 0 {
+            let parts = [link.aqm_salt, u64::from(id)];
+            link.aqm_salt = parts.iter().fold(self.seed, |mix, part| SplitMix::new(mix ^ part).next_u64());
+        }
         self.nodes[from.0 as usize].ports.push(id);
         self.ports.push(Port::new(link, to.0, to_port, number));
         PortId(id)
@@ -279,6 +284,11 @@ fn check_link(names: &str, link: &Link) -> Result<(), BuildError> {
     if [link.delay, link.jitter, link.reorder_by].into_iter().any(|time| time > LONGEST) {
         return refuse(format!("{names} has a delay of more than {LONGEST_DAYS} days; give a shorter one"));
     }
+    if link.aqm_salt != 0 && link.aqm != Some(Aqm::FqCodel) {
+        return refuse(format!(
+            "{names} has a salt, which `fq_codel` alone has a use for; leave `aqm_salt` out"
+        ));
+    }
     if link.aqm.is_some() && link.mark_above.is_some() {
         return refuse(format!(
             "{names} has queue management and a threshold for marks; give it one of them"
@@ -288,4 +298,41 @@ fn check_link(names: &str, link: &Link) -> Result<(), BuildError> {
         return refuse(format!("{names} has an MTU of {}; give it at least 576", link.mtu));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use units::Rate;
+
+    use super::*;
+
+    fn salts(seed: u64, asked: u64) -> Vec<u64> {
+        let mut net = Network::new(seed);
+        let link = Link {
+            aqm: Some(Aqm::FqCodel),
+            aqm_salt: asked,
+            ..Link::new(Rate::from_mbps(10), Time::from_ms(1))
+        };
+        let (a, b) = (net.host("a"), net.router("b"));
+        net.link(a, b, link.clone(), link).expect("two queues with a salt");
+        net.ports.iter().map(|port| port.link.aqm_salt).collect()
+    }
+
+    #[test]
+    fn each_queue_has_a_salt_of_its_own_where_one_is_asked_for() {
+        assert_eq!(salts(1, 0), [0, 0]);
+        assert_eq!(salts(1, 1), salts(1, 1));
+        let mut all: Vec<u64> = [(1, 1), (1, 2), (2, 1)].map(|(seed, asked)| salts(seed, asked)).concat();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 6);
+    }
+
+    #[test]
+    fn a_salt_is_for_a_hash() {
+        let link =
+            Link { aqm: Some(Aqm::Codel), aqm_salt: 1, ..Link::new(Rate::from_mbps(10), Time::from_ms(1)) };
+        let refused = check_link("the link a - b", &link).expect_err("CoDel has no hash");
+        assert!(refused.to_string().contains("leave `aqm_salt` out"), "{refused}");
+    }
 }

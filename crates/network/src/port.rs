@@ -45,6 +45,8 @@ pub struct Link {
     pub mark_above: Option<u64>,
     /// Management of the queue. A link keeps what it was made with.
     pub aqm: Option<Aqm>,
+    /// Other than 0: FQ-CoDel's hash has a salt, made of this, the network's seed and the port (RFC 8290 section 4.1).
+    pub aqm_salt: u64,
     /// Bytes that the link adds to each packet.
     pub framing: u32,
     /// Share of packets that get lost on the wire.
@@ -71,6 +73,7 @@ impl Link {
             most: None,
             mark_above: None,
             aqm: None,
+            aqm_salt: 0,
             framing: 14,
             loss: 0.0,
             burst_loss: None,
@@ -190,7 +193,7 @@ const BITS_PS: u64 = 8_000_000_000_000;
 
 impl Port {
     pub fn new(link: Link, to: u32, to_port: u32, number: u32) -> Port {
-        let managed = link.aqm.map(|aqm| Box::new(Managed::new(aqm, link.mtu + link.framing)));
+        let managed = link.aqm.map(|aqm| Box::new(Managed::new(aqm, link.mtu + link.framing, link.aqm_salt)));
         let mut port = Port {
             managed,
             link,

@@ -16,6 +16,7 @@ pub struct LinkSpec {
     pub bytes: Option<u64>,
     pub mark_above: Option<u64>,
     pub aqm: Option<String>,
+    pub aqm_salt: u64,
     pub framing: u32,
     pub loss: f64,
     pub burst_loss: Option<(f64, f64, f64, f64)>,
@@ -37,6 +38,7 @@ impl LinkSpec {
         Ok(Link {
             aqm: self.aqm.as_ref().map(aqm).transpose()?,
             limit: QueueLimit { packets: self.packets, bytes: self.bytes.map(Bytes::new) },
+            aqm_salt: self.aqm_salt,
             mark_above: self.mark_above,
             framing: self.framing,
             loss: self.loss,

@@ -98,7 +98,7 @@ def port_of(ports: Ports, change: Change) -> int:
 
 def _behind_linux(wire: Wire) -> Wire:
     """A link's direction that a Linux router sends over: its queue is in the router."""
-    return replace(wire, packets=UNLIMITED, bytes=None, aqm=None, mark_above=None)
+    return replace(wire, packets=UNLIMITED, bytes=None, aqm=None, aqm_salt=0, mark_above=None)
 
 
 def _routes_through(

@@ -170,6 +170,7 @@ class Topology:
         rtt: units.Time | None = None,
         mark_above: int | None = None,
         aqm: str | None = None,
+        aqm_salt: int = 0,
         framing: int = 14,
         loss: float = 0.0,
         burst_loss: tuple[float, float, float, float] | None = None,
@@ -184,7 +185,8 @@ class Topology:
         `queue` is `100 packets`, `64 KiB` or `1 BDP`; a BDP is `rate` times `rtt`, or times twice `delay` if `rtt` is not
         given. `mark_above`: ECN-capable packets that find at least this many packets waiting are marked CE. `aqm`:
         `codel`, `pie`, `drr` (a queue for each flow) or `fq_codel`; they drop. Both are for queues of hosts and plain
-        routers. `framing`: bytes that the link adds to an IP packet. `burst_loss`: shares (good to bad, bad to good, lost
+        routers. `aqm_salt`, if not 0, gives FQ-CoDel's hash a salt made of it, the run's seed and the port (RFC 8290
+        section 4.1): the flows that share a queue are others for each. `framing`: bytes that the link adds to an IP packet. `burst_loss`: shares (good to bad, bad to good, lost
         in good, lost in bad), after Gilbert and Elliott. `reorder`: the share of packets that comes `reorder_by` later.
 
         >>> net = Network()
@@ -214,6 +216,7 @@ class Topology:
             bytes=size,
             mark_above=mark_above,
             aqm=aqm,
+            aqm_salt=aqm_salt,
             framing=framing,
             loss=loss,
             burst_loss=burst_loss,

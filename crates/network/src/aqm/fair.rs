@@ -2,7 +2,7 @@
 //!
 //! | | deficit round robin | FQ-CoDel |
 //! |---|---|---|
-//! | queues | one for each flow that has packets here | 1024, by a hash of addresses, protocol and ports |
+//! | queues | one for each flow that has packets here | 1024, by a hash of addresses, protocol and ports with a salt |
 //! | a new flow | at the end of the round | before the flows that have had a turn |
 //! | in a queue | first in, first out | CoDel |
 //! | no room | the last packet of the longest queue goes | half of the longest queue goes, from its head, 64 packets at most |
@@ -41,7 +41,7 @@ struct Flow {
 /// Where a flow's queue is.
 #[derive(Debug)]
 enum Places {
-    Hashed,
+    Hashed { salt: u64 },
     Exact { by_key: HashMap<FlowKey, u32, foldhash::fast::FixedState>, free: Vec<u32> },
 }
 
@@ -64,10 +64,10 @@ impl Fair {
         Fair::made(largest, Vec::new(), places)
     }
 
-    /// RFC 8290.
-    pub fn fq_codel(largest: u32) -> Fair {
+    /// RFC 8290. Who knows the salt can choose flows that share a queue with another.
+    pub fn fq_codel(largest: u32, salt: u64) -> Fair {
         let flow = |_| Flow::new(FlowKey::default(), Some(Codel::new(u64::from(largest))));
-        Fair::made(largest, (0..QUEUES).map(flow).collect(), Places::Hashed)
+        Fair::made(largest, (0..QUEUES).map(flow).collect(), Places::Hashed { salt })
     }
 
     fn made(largest: u32, flows: Vec<Flow>, places: Places) -> Fair {
@@ -97,7 +97,7 @@ impl Fair {
     /// The queue of a flow.
     fn place(&mut self, key: FlowKey) -> u32 {
         let (by_key, free) = match &mut self.places {
-            Places::Hashed => return (key.hash() % u64::from(QUEUES)) as u32,
+            Places::Hashed { salt } => return (key.hash(*salt) % u64::from(QUEUES)) as u32,
             Places::Exact { by_key, free } => (by_key, free),
         };
         *by_key.entry(key).or_insert_with(|| match free.pop() {
@@ -119,7 +119,7 @@ impl Fair {
         self.packets += 1;
         self.bytes += u64::from(waiting.bytes);
         if flow.round == Round::Idle {
-            let hashed = matches!(self.places, Places::Hashed);
+            let hashed = matches!(self.places, Places::Hashed { .. });
             (flow.deficit, flow.round) = (self.quantum, if hashed { Round::New } else { Round::Old });
             if hashed { &mut self.new } else { &mut self.old }.push_back(place);
         }
@@ -135,7 +135,7 @@ impl Fair {
         let (before, size) = (fifo.len(), fifo.bytes());
         match self.places {
             Places::Exact { .. } => dropped.extend(fifo.pop_last().map(|last| last.packet)),
-            Places::Hashed => {
+            Places::Hashed { .. } => {
                 let goes = (before / 2).clamp(1, BATCH);
                 dropped.extend((0..goes).map_while(|_| fifo.pop()).map(|first| first.packet));
             }
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn nothing_is_lost() {
         let mut random = units::Random::new(7);
-        for mut fair in [Fair::drr(1514), Fair::fq_codel(1514)] {
+        for mut fair in [Fair::drr(1514), Fair::fq_codel(1514, 0)] {
             let (mut dropped, mut out) = (Vec::new(), Vec::new());
             for n in 0..20_000u32 {
                 let flow = (random.unit() * 40.0) as u16;
@@ -257,7 +257,7 @@ mod tests {
     /// A flow that sends now and then goes before those that have a queue.
     #[test]
     fn sparse_flows_go_first() {
-        let mut fair = Fair::fq_codel(1514);
+        let mut fair = Fair::fq_codel(1514, 0);
         for n in 0..100 {
             fair.enqueue(key(1), packet(n, 1514, 0));
         }
@@ -267,10 +267,27 @@ mod tests {
         assert_eq!(fair.dequeue(0, &mut Vec::new()).map(|w| w.packet), Some(1000));
     }
 
+    /// Flows that share a queue with one salt do not with most others (section 4.1).
+    #[test]
+    fn the_salt_chooses_who_shares_a_queue() {
+        let share = |salt: u64| {
+            let mut fair = Fair::fq_codel(1514, salt);
+            let mine = fair.place(key(0));
+            (1..20_000).filter(|n| fair.place(key(*n)) == mine).collect::<Vec<u16>>()
+        };
+        let chosen = share(0);
+        assert!((5..50).contains(&chosen.len()), "{}", chosen.len());
+        assert_eq!(share(0), chosen);
+        for salt in 1..20 {
+            let still = share(salt).iter().filter(|n| chosen.contains(n)).count();
+            assert!(still <= 2, "{still} of {} with salt {salt}", chosen.len());
+        }
+    }
+
     /// The longest queue loses its packets, and no other.
     #[test]
     fn overflow_hits_the_longest() {
-        let mut fair = Fair::fq_codel(1514);
+        let mut fair = Fair::fq_codel(1514, 0);
         for n in 0..200 {
             fair.enqueue(key(1), packet(n, 1514, 0));
         }

@@ -73,10 +73,10 @@ impl FlowKey {
         FlowKey(u128::from(protocol) << 96 | addresses << 32 | ports)
     }
 
-    /// All bits depend on all of the key's.
-    fn hash(self) -> u64 {
+    /// All bits depend on all of the key's, and of the salt's.
+    fn hash(self, salt: u64) -> u64 {
         use std::hash::BuildHasher;
-        foldhash::quality::FixedState::default().hash_one(self)
+        foldhash::quality::FixedState::with_seed(salt).hash_one(self)
     }
 }
 
@@ -139,13 +139,13 @@ pub(crate) enum Offered {
 }
 
 impl Managed {
-    /// For packets of up to `largest` bytes.
-    pub fn new(aqm: Aqm, largest: u32) -> Managed {
+    /// For packets of up to `largest` bytes; the salt is for a hash of flows.
+    pub fn new(aqm: Aqm, largest: u32, salt: u64) -> Managed {
         match aqm {
             Aqm::Codel => Managed::Codel(Fifo::default(), Codel::new(u64::from(largest))),
             Aqm::Pie => Managed::Pie(Fifo::default(), Pie::new(u64::from(largest))),
             Aqm::Drr => Managed::Fair(Fair::drr(largest)),
-            Aqm::FqCodel => Managed::Fair(Fair::fq_codel(largest)),
+            Aqm::FqCodel => Managed::Fair(Fair::fq_codel(largest, salt)),
         }
     }
 
