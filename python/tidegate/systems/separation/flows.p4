@@ -157,52 +157,59 @@ control FindFlow(in headers_t hdr, inout metadata_t meta, out bool known) {
         flow.six = hdr.ipv6.isValid() ? 1w1 : 1w0;
 
         bit<32> signature;
-        bit<16> other;
         if (hdr.ipv4.isValid()) {
             hash(signature, HashAlgorithm.crc32, 32w0,
                 { flow.low[31:0], flow.high[31:0], flow.low_port, flow.high_port, flow.protocol }, 64w0x1_0000_0000);
-            hash(other, HashAlgorithm.crc16, 16w0,
-                { flow.low[31:0], flow.high[31:0], flow.low_port, flow.high_port, flow.protocol }, 32w0x1_0000);
         } else {
             hash(signature, HashAlgorithm.crc32, 32w0,
                 { flow.low, flow.high, flow.low_port, flow.high_port, flow.protocol }, 64w0x1_0000_0000);
-            hash(other, HashAlgorithm.crc16, 16w0,
-                { flow.low, flow.high, flow.low_port, flow.high_port, flow.protocol }, 32w0x1_0000);
         }
         // 0 is for a free place.
         signature = signature == 0 ? 32w1 : signature;
         meta.flow_hash = signature;
         bit<32> one = signature & (FLOWS - 1);
-        bit<32> two = (bit<32>) other & (FLOWS - 1);
+        bit<32> two = 0;
         bit<64> first;
-        bit<64> second;
         flows_1.read(first, one);
-        flows_2.read(second, two);
         meta.place = NOWHERE;
         if (first[63:32] == signature) {
             meta.place = one;
-        } else if (second[63:32] == signature) {
-            meta.place = two + FLOWS;
         } else {
-            bool is_long;
-            sketch.apply(signature, other, meta.length, meta.sees & COUNTS != 0, is_long);
-            if (is_long) {
-                bit<32> idle;
-                idle_time.read(idle, 0);
-                if (first == 0 || meta.now - first[31:0] > idle) {
-                    meta.place = one;
-                } else if (second == 0 || meta.now - second[31:0] > idle) {
-                    meta.place = two + FLOWS;
-                }
-                if (meta.place == NOWHERE) {
-                    bit<32> lost;
-                    no_place.read(lost, 0);
-                    no_place.write(0, lost + 1);
-                } else {
-                    flow.place = meta.place;
-                    forget_forth.apply(meta.place << 1);
-                    forget_back.apply((meta.place << 1) + 1);
-                    digest(1, flow);
+            // The second stage's hash: few flows need it.
+            bit<16> other;
+            if (hdr.ipv4.isValid()) {
+                hash(other, HashAlgorithm.crc16, 16w0,
+                    { flow.low[31:0], flow.high[31:0], flow.low_port, flow.high_port, flow.protocol }, 32w0x1_0000);
+            } else {
+                hash(other, HashAlgorithm.crc16, 16w0,
+                    { flow.low, flow.high, flow.low_port, flow.high_port, flow.protocol }, 32w0x1_0000);
+            }
+            two = (bit<32>) other & (FLOWS - 1);
+            bit<64> second;
+            flows_2.read(second, two);
+            if (second[63:32] == signature) {
+                meta.place = two + FLOWS;
+            } else {
+                bool is_long;
+                sketch.apply(signature, other, meta.length, meta.sees & COUNTS != 0, is_long);
+                if (is_long) {
+                    bit<32> idle;
+                    idle_time.read(idle, 0);
+                    if (first == 0 || meta.now - first[31:0] > idle) {
+                        meta.place = one;
+                    } else if (second == 0 || meta.now - second[31:0] > idle) {
+                        meta.place = two + FLOWS;
+                    }
+                    if (meta.place == NOWHERE) {
+                        bit<32> lost;
+                        no_place.read(lost, 0);
+                        no_place.write(0, lost + 1);
+                    } else {
+                        flow.place = meta.place;
+                        forget_forth.apply(meta.place << 1);
+                        forget_back.apply((meta.place << 1) + 1);
+                        digest(1, flow);
+                    }
                 }
             }
         }

@@ -47,21 +47,30 @@ control Sample(in bit<32> direction, in bit<32> took, in bit<32> queued) {
     }
 }
 
-// The cells of a number in both stages, and its signature.
-control Cells(in bit<32> flow_hash, in bit<32> direction, in bit<32> number, out bit<32> signature, out bit<32> one, out bit<32> two) {
+// The cell of a number in the first stage, and its signature.
+control FirstCell(in bit<32> flow_hash, in bit<32> direction, in bit<32> number, out bit<32> signature, out bit<32> one) {
     apply {
-        bit<16> other;
         hash(signature, HashAlgorithm.crc32, 32w0, { flow_hash, direction, number }, 64w0x1_0000_0000);
-        hash(other, HashAlgorithm.crc16, 16w0, { flow_hash, direction, number }, 32w0x1_0000);
         signature = signature == 0 ? 32w1 : signature;
         one = signature & ((1 << PACKET_BITS) - 1);
+    }
+}
+
+// That in the second stage: few numbers need it.
+control SecondCell(in bit<32> flow_hash, in bit<32> direction, in bit<32> number, out bit<32> two) {
+    apply {
+        bit<16> other;
+        hash(other, HashAlgorithm.crc16, 16w0, { flow_hash, direction, number }, 32w0x1_0000);
         two = (bit<32>) other & ((1 << PACKET_BITS) - 1);
     }
 }
 
 control ByNumbers(in headers_t hdr, in metadata_t meta) {
-    Cells() cells_sent;
-    Cells() cells_acked;
+    FirstCell() first_sent;
+    SecondCell() second_sent;
+    SecondCell() second_sent_again;
+    FirstCell() first_acked;
+    SecondCell() second_acked;
     Sample() sample;
 
     apply {
@@ -83,7 +92,7 @@ control ByNumbers(in headers_t hdr, in metadata_t meta) {
             bit<32> end = seq + takes;
             ranges.read(range, meta.forth);
             bit<32> ahead = seq - range[31:0];
-            cells_sent.apply(meta.flow_hash, meta.forth & 1, end, signature, one, two);
+            first_sent.apply(meta.flow_hash, meta.forth & 1, end, signature, one);
             // A SYN with another number than the last opens another connection; with the same it is sent again.
             bool opens = flags & SYN != 0 && end != range[31:0];
             if (opens || range == 0 || ahead < 0x8000_0000) {
@@ -98,6 +107,7 @@ control ByNumbers(in headers_t hdr, in metadata_t meta) {
                     waiting_1.write(one, signature ++ meta.now);
                     queued_1.write(one, between);
                 } else {
+                    second_sent.apply(meta.flow_hash, meta.forth & 1, end, two);
                     waiting_2.read(second, two);
                     if (second == 0 || second[63:32] == signature || meta.now - second[31:0] > patience) {
                         waiting_2.write(two, signature ++ meta.now);
@@ -120,6 +130,7 @@ control ByNumbers(in headers_t hdr, in metadata_t meta) {
                 if (first[63:32] == signature) {
                     waiting_1.write(one, 0);
                 } else {
+                    second_sent_again.apply(meta.flow_hash, meta.forth & 1, end, two);
                     waiting_2.read(second, two);
                     if (second[63:32] == signature) {
                         waiting_2.write(two, 0);
@@ -139,13 +150,14 @@ control ByNumbers(in headers_t hdr, in metadata_t meta) {
             bit<32> all = range[31:0] - range[63:32];
             if (range != 0 && more != 0 && more <= all) {
                 ranges.write(meta.back, ack ++ range[31:0]);
-                cells_acked.apply(meta.flow_hash, meta.back & 1, ack, signature, one, two);
+                first_acked.apply(meta.flow_hash, meta.back & 1, ack, signature, one);
                 waiting_1.read(first, one);
                 if (first[63:32] == signature) {
                     waiting_1.write(one, 0);
                     queued_1.read(queued, one);
                     sample.apply(meta.back, meta.now - first[31:0], queued);
                 } else {
+                    second_acked.apply(meta.flow_hash, meta.back & 1, ack, two);
                     waiting_2.read(second, two);
                     if (second[63:32] == signature) {
                         waiting_2.write(two, 0);
@@ -193,7 +205,8 @@ control ByTimestamps(in headers_t hdr, in metadata_t meta) {
 
 // A packet that waits for its acknowledgment has come to the second tap.
 control BetweenTaps(in headers_t hdr, in metadata_t meta) {
-    Cells() cells;
+    FirstCell() first_cell;
+    SecondCell() second_cell;
 
     apply {
         bit<32> takes = meta.payload + (hdr.tcp.flags & (SYN | FIN) != 0 ? 32w1 : 32w0);
@@ -205,10 +218,11 @@ control BetweenTaps(in headers_t hdr, in metadata_t meta) {
             bit<64> sum;
             bit<32> number;
             bool    is_first;
-            cells.apply(meta.flow_hash, meta.forth & 1, hdr.tcp.seq + takes, signature, one, two);
+            first_cell.apply(meta.flow_hash, meta.forth & 1, hdr.tcp.seq + takes, signature, one);
             waiting_1.read(found, one);
             is_first = found[63:32] == signature;
             if (!is_first) {
+                second_cell.apply(meta.flow_hash, meta.forth & 1, hdr.tcp.seq + takes, two);
                 waiting_2.read(found, two);
             }
             if (found[63:32] == signature) {

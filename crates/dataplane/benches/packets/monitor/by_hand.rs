@@ -20,6 +20,13 @@ const RST: u8 = 4;
 const ACKS: u8 = 16;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
+const HOP_BY_HOP: u8 = 0;
+const ROUTING: u8 = 43;
+const FRAGMENT: u8 = 44;
+const AUTHENTICATION: u8 = 51;
+const DESTINATION: u8 = 60;
+/// Extension headers that are walked.
+const MOST_EXTENSIONS: u32 = 6;
 const STAMP_TIME: u32 = 2_000_000;
 /// In place of a cell's time from tap to tap, while the second tap has not seen the packet.
 const NOT_LEFT: u32 = u32::MAX;
@@ -102,6 +109,7 @@ pub struct Hand {
     sketch: [Vec<u32>; 3],
     sketched: u64,
     no_place: u32,
+    too_many_headers: u32,
     no_cell: u32,
     long_bytes: u32,
     idle_time: u32,
@@ -121,6 +129,7 @@ impl Hand {
             sketch: [vec![0; SKETCH], vec![0; SKETCH], vec![0; SKETCH]],
             sketched: 0,
             no_place: 0,
+            too_many_headers: 0,
             no_cell: 0,
             long_bytes,
             idle_time,
@@ -162,10 +171,12 @@ impl Hand {
                 };
                 payload = u32::from(be16(frame, at + 4));
                 length = payload + 40;
-                protocol = frame[at + 6];
                 six = true;
                 (low, high) = (address(at + 8), address(at + 24));
-                above = Some(at + 40);
+                let inner;
+                (protocol, inner, above) = self.behind_ipv6(frame, at + 40, frame[at + 6], sees);
+                // The rest of what was walked is no payload.
+                payload = payload.wrapping_sub((inner - at - 40) as u32);
             }
             _ => return false,
         }
@@ -194,30 +205,34 @@ impl Hand {
         }
         let backwards = (low, ports.0) > (high, ports.1);
         let (low, high, ports) = if backwards { (high, low, (ports.1, ports.0)) } else { (low, high, ports) };
-        let (signature, other) = self.hashes(low, high, ports, protocol, six);
-        let signature = signature.max(1);
-        let (one, two) = (signature as usize % PLACES, other as usize % PLACES);
+        let signature = Hand::sum(&self.crc32, low, high, ports, protocol, six).max(1);
+        let one = signature as usize % PLACES;
         let place = if self.places[0][one].signature == signature {
             one
-        } else if self.places[1][two].signature == signature {
-            two + PLACES
         } else {
-            if !self.is_long(signature, other, length, sees & COUNTS != 0) {
-                return false;
-            }
-            let free =
-                |at: Place| at.signature == 0 && at.seen == 0 || now.wrapping_sub(at.seen) > self.idle_time;
-            let place = if free(self.places[0][one]) {
-                one
-            } else if free(self.places[1][two]) {
+            let other = Hand::sum(&self.crc16, low, high, ports, protocol, six);
+            let two = other as usize % PLACES;
+            if self.places[1][two].signature == signature {
                 two + PLACES
             } else {
-                self.no_place += 1;
-                return false;
-            };
-            self.directions[2 * place..2 * place + 2].fill(Direction::default());
-            self.found.push(Found { place, low, high, ports, protocol, six });
-            place
+                if !self.is_long(signature, other, length, sees & COUNTS != 0) {
+                    return false;
+                }
+                let free = |at: Place| {
+                    at.signature == 0 && at.seen == 0 || now.wrapping_sub(at.seen) > self.idle_time
+                };
+                let place = if free(self.places[0][one]) {
+                    one
+                } else if free(self.places[1][two]) {
+                    two + PLACES
+                } else {
+                    self.no_place += 1;
+                    return false;
+                };
+                self.directions[2 * place..2 * place + 2].fill(Direction::default());
+                self.found.push(Found { place, low, high, ports, protocol, six });
+                place
+            }
         };
         self.places[place / PLACES][place % PLACES] = Place { signature, seen: now };
         let forth = 2 * place + usize::from(backwards);
@@ -251,8 +266,45 @@ impl Hand {
         true
     }
 
+    /// Walks extension headers from the first on: the protocol behind them, where it begins, and the same if ports are there.
+    fn behind_ipv6(
+        &mut self,
+        frame: &[u8],
+        mut at: usize,
+        mut protocol: u8,
+        sees: u8,
+    ) -> (u8, usize, Option<usize>) {
+        for walked in 0.. {
+            if !matches!(protocol, HOP_BY_HOP | ROUTING | FRAGMENT | AUTHENTICATION | DESTINATION) {
+                return (protocol, at, Some(at));
+            }
+            if walked == MOST_EXTENSIONS {
+                self.too_many_headers += u32::from(sees & COUNTS != 0);
+                break;
+            }
+            if frame.len() < at + 4 {
+                break;
+            }
+            let length = usize::from(frame[at + 1]);
+            let size = match protocol {
+                FRAGMENT => 8,
+                AUTHENTICATION => 4 * (length + 2),
+                _ => 8 * (length + 1),
+            };
+            if frame.len() < at + size {
+                break;
+            }
+            let later = protocol == FRAGMENT && be16(frame, at + 2) >> 3 != 0;
+            (protocol, at) = (frame[at], at + size);
+            if later {
+                break;
+            }
+        }
+        (protocol, at, None)
+    }
+
     #[inline]
-    fn hashes(&self, low: u128, high: u128, ports: (u16, u16), protocol: u8, six: bool) -> (u32, u32) {
+    fn sum(crc: &Crc, low: u128, high: u128, ports: (u16, u16), protocol: u8, six: bool) -> u32 {
         if six {
             let mut data = [0; 37];
             data[..16].copy_from_slice(&low.to_be_bytes());
@@ -260,7 +312,7 @@ impl Hand {
             data[32..34].copy_from_slice(&ports.0.to_be_bytes());
             data[34..36].copy_from_slice(&ports.1.to_be_bytes());
             data[36] = protocol;
-            return (self.crc32.sum(&data), self.crc16.sum(&data));
+            return crc.sum(&data);
         }
         let mut data = [0; 13];
         data[..4].copy_from_slice(&(low as u32).to_be_bytes());
@@ -268,7 +320,7 @@ impl Hand {
         data[8..10].copy_from_slice(&ports.0.to_be_bytes());
         data[10..12].copy_from_slice(&ports.1.to_be_bytes());
         data[12] = protocol;
-        (self.crc32.sum(&data), self.crc16.sum(&data))
+        crc.sum(&data)
     }
 
     fn is_long(&mut self, signature: u32, other: u32, length: u32, counted: bool) -> bool {
@@ -286,20 +338,31 @@ impl Hand {
     }
 
     #[inline]
-    fn cells(&self, flow: u32, direction: usize, number: u32) -> (u32, usize, usize) {
-        let mut data = [0; 12];
-        data[..4].copy_from_slice(&flow.to_be_bytes());
-        data[7] = direction as u8;
-        data[8..].copy_from_slice(&number.to_be_bytes());
-        let signature = self.crc32.sum(&data).max(1);
-        (signature, signature as usize % CELLS, self.crc16.sum(&data) as usize % CELLS)
+    fn first_cell(&self, flow: u32, direction: usize, number: u32) -> (u32, usize) {
+        let signature = self.crc32.sum(&waiting_key(flow, direction, number)).max(1);
+        (signature, signature as usize % CELLS)
+    }
+
+    #[inline]
+    fn second_cell(&self, flow: u32, direction: usize, number: u32) -> usize {
+        self.crc16.sum(&waiting_key(flow, direction, number)) as usize % CELLS
+    }
+
+    /// Where a number waits.
+    #[inline]
+    fn waits(&mut self, flow: u32, direction: usize, number: u32) -> Option<&mut Cell> {
+        let (signature, one) = self.first_cell(flow, direction, number);
+        if self.waiting[0][one].signature == signature {
+            return Some(&mut self.waiting[0][one]);
+        }
+        let two = self.second_cell(flow, direction, number);
+        Some(&mut self.waiting[1][two]).filter(|cell| cell.signature == signature)
     }
 
     fn numbers(&mut self, now: u32, flow: u32, forth: usize, tcp: &Tcp, queued: u32) {
         let Tcp { seq, ack, flags, window, takes, has_sack, .. } = *tcp;
         if takes != 0 && flags & RST == 0 {
             let end = seq.wrapping_add(takes);
-            let (signature, one, two) = self.cells(flow, forth & 1, end);
             let direction = &mut self.directions[forth];
             let known = direction.left != 0 || direction.right != 0;
             let ahead = seq.wrapping_sub(direction.right);
@@ -310,6 +373,7 @@ impl Hand {
                 }
                 direction.right = end;
                 let patience = self.waiting_time;
+                let (signature, one) = self.first_cell(flow, forth & 1, end);
                 let free = |cell: &Cell| {
                     cell.signature == signature
                         || cell.signature == 0 && cell.time == 0
@@ -318,10 +382,13 @@ impl Hand {
                 let cell = Cell { signature, time: now, queued };
                 if free(&self.waiting[0][one]) {
                     self.waiting[0][one] = cell;
-                } else if free(&self.waiting[1][two]) {
-                    self.waiting[1][two] = cell;
                 } else {
-                    self.no_cell += 1;
+                    let two = self.second_cell(flow, forth & 1, end);
+                    if free(&self.waiting[1][two]) {
+                        self.waiting[1][two] = cell;
+                    } else {
+                        self.no_cell += 1;
+                    }
                 }
             } else {
                 if end.wrapping_sub(direction.right) < 1 << 31 {
@@ -329,12 +396,8 @@ impl Hand {
                 }
                 direction.left = direction.right;
                 direction.resent += 1;
-                for (stage, at) in [(0, one), (1, two)] {
-                    let cell = &mut self.waiting[stage][at];
-                    if cell.signature == signature {
-                        (cell.signature, cell.time) = (0, 0);
-                        break;
-                    }
+                if let Some(cell) = self.waits(flow, forth & 1, end) {
+                    (cell.signature, cell.time) = (0, 0);
                 }
             }
         }
@@ -349,15 +412,10 @@ impl Hand {
         let (more, all) = (ack.wrapping_sub(back.left), back.right.wrapping_sub(back.left));
         if more != 0 && more <= all {
             back.left = ack;
-            let (signature, one, two) = self.cells(flow, (forth ^ 1) & 1, ack);
-            for (stage, at) in [(0, one), (1, two)] {
-                let cell = &mut self.waiting[stage][at];
-                if cell.signature == signature {
-                    let (took, queued) = (now.wrapping_sub(cell.time), cell.queued);
-                    (cell.signature, cell.time) = (0, 0);
-                    self.directions[forth ^ 1].sample(took, queued);
-                    return;
-                }
+            if let Some(cell) = self.waits(flow, (forth ^ 1) & 1, ack) {
+                let (took, queued) = (now.wrapping_sub(cell.time), cell.queued);
+                (cell.signature, cell.time) = (0, 0);
+                self.directions[forth ^ 1].sample(took, queued);
             }
         } else if more == 0 && all != 0 && takes == 0 && (before == window || has_sack) {
             back.left = back.right;
@@ -386,17 +444,13 @@ impl Hand {
     }
 
     fn between(&mut self, now: u32, flow: u32, forth: usize, tcp: &Tcp) {
-        let (signature, one, two) = self.cells(flow, forth & 1, tcp.seq.wrapping_add(tcp.takes));
-        for (stage, at) in [(0, one), (1, two)] {
-            let cell = &mut self.waiting[stage][at];
-            if cell.signature == signature {
-                cell.queued = now.wrapping_sub(cell.time);
-                let direction = &mut self.directions[forth];
-                direction.queued_last = cell.queued;
-                direction.queued_sum += u64::from(cell.queued);
-                direction.queued_samples += 1;
-                return;
-            }
+        if let Some(cell) = self.waits(flow, forth & 1, tcp.seq.wrapping_add(tcp.takes)) {
+            cell.queued = now.wrapping_sub(cell.time);
+            let queued = cell.queued;
+            let direction = &mut self.directions[forth];
+            direction.queued_last = queued;
+            direction.queued_sum += u64::from(queued);
+            direction.queued_samples += 1;
         }
     }
 
@@ -421,6 +475,7 @@ impl Hand {
             ("sketch_3", row(2)),
             ("sketched", vec![self.sketched]),
             ("no_place", vec![self.no_place.into()]),
+            ("too_many_headers", vec![self.too_many_headers.into()]),
             ("no_cell", vec![self.no_cell.into()]),
             ("bytes", of(|at| at.bytes)),
             ("packets", of(|at| at.packets.into())),
@@ -442,6 +497,15 @@ impl Hand {
             ("queued_samples", of(|at| at.queued_samples.into())),
         ]
     }
+}
+
+/// What a waiting number is found by.
+fn waiting_key(flow: u32, direction: usize, number: u32) -> [u8; 12] {
+    let mut data = [0; 12];
+    data[..4].copy_from_slice(&flow.to_be_bytes());
+    data[7] = direction as u8;
+    data[8..].copy_from_slice(&number.to_be_bytes());
+    data
 }
 
 impl Direction {

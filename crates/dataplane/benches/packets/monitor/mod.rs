@@ -43,6 +43,37 @@ fn frame(flow: u32, data: bool) -> Vec<u8> {
     frame
 }
 
+/// The same over IPv6, behind so many random extension headers; now and then cut.
+fn over_ipv6(frame: &[u8], headers: u32, below: &mut impl FnMut(u64) -> u32) -> Vec<u8> {
+    let kinds: Vec<u8> =
+        (0..headers).map(|_| [0, 60, 60, 43, 51, 44][below(6) as usize]).chain([frame[23]]).collect();
+    let mut chain = Vec::new();
+    for pair in kinds.windows(2) {
+        let length = below(3) as u8;
+        // Mostly whole packets or first fragments.
+        let offset = if below(8) == 0 { 1 } else { 0 };
+        let (length, size) = match pair[0] {
+            44 => (0, 8),
+            51 => (length, 4 * (usize::from(length) + 2)),
+            _ => (length, 8 * (usize::from(length) + 1)),
+        };
+        let mut header = vec![0; size];
+        (header[0], header[1], header[3]) = (pair[1], length, offset << 3);
+        chain.extend(header);
+    }
+    let address = |at: usize| [[0xfd; 12].as_slice(), &frame[at..at + 4]].concat();
+    let above = u16::from_be_bytes([frame[16], frame[17]]) - 20;
+    let length = (above + chain.len() as u16).to_be_bytes();
+    let head =
+        [&[0x60, 0, 0, 0, length[0], length[1], kinds[0], 64], &address(26)[..], &address(30)].concat();
+    let mut whole = [&frame[..12], &[0x86, 0xdd], &head, &chain, &frame[34..]].concat();
+    if below(8) == 0 {
+        let size = whole.len();
+        whole.truncate(54 + below(size as u64 - 54) as usize);
+    }
+    whole
+}
+
 /// Data and acknowledgments of a batch: each flow in turn.
 struct Packets {
     data: Vec<Vec<u8>>,
@@ -98,7 +129,7 @@ fn check(jit: &Pipeline, hand: &Hand) {
 }
 
 /// Packets of few flows with numbers, timestamps and flags that are hardly ever in order, at a tap before a router, one on the way back and
-/// one behind it: what is lost, sent again or late is measured the same way.
+/// one behind it: what is lost, sent again or late is measured the same way, and so is what comes behind extension headers.
 fn agree() {
     let (mut jit, mut hand) = contenders(0);
     for (port, sees) in [(1u32, 1u8 | 8), (2, 1), (3, 2 | 4)] {
@@ -120,6 +151,10 @@ fn agree() {
         frame[16..18].copy_from_slice(&(52 + 100 * below(2) as u16).to_be_bytes());
         frame[47] = [0x10, 0x10, 0x10, 0x10, 0x11, 0x12, 0x02, 0x14][below(8) as usize];
         setup::set_checksum(&mut frame);
+        if below(2) == 0 {
+            let headers = below(4) * below(3);
+            frame = over_ipv6(&frame, headers, &mut below);
+        }
         let now = u64::from(step) * STEP;
         jit.process(now, port, &frame, &mut outputs);
         hand.see(now, port as usize, &frame);
