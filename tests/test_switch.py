@@ -282,6 +282,27 @@ def test_links_with_a_delay_hold_no_more_than_they_may(two: Place, monkeypatch: 
 
 
 @needs_root
+def test_links_with_a_delay_have_equal_shares_of_what_they_may_hold(
+    two: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is full takes nothing of the other's."""
+    room = 100
+    monkeypatch.setattr(running, "ON_WIRES", 2 * room * (986 + 512))
+    live = LiveSwitch(p4.compile(LEARNING), [replace(port, delay="1 h") for port in ports(two, "packet")])
+    between(live)
+    with live:
+        for _ in range(3 * room):
+            two.hosts[0].send(frame(1, 2, 1000))
+        wait_for(lambda: live.api.statistics["received"] == 3 * room)
+        assert live.api.drops["queue memory"] == 2 * room
+        for _ in range(3 * room):
+            two.hosts[1].send(frame(2, 1, 1000))
+        wait_for(lambda: live.api.statistics["received"] == 6 * room)
+        assert live.api.drops["queue memory"] == 4 * room
+        assert live.api.statistics["transmitted"] == 2 * room
+
+
+@needs_root
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_control_plane_that_is_busy_costs_no_packet(two: Place, kind: str) -> None:
     live = LiveSwitch(p4.compile(METER), ports(two, kind))

@@ -93,6 +93,8 @@ pub struct Pipeline {
     pub(crate) spent: u64,
     /// Of timestamps in v1model.
     pub(crate) clock: Clock,
+    /// What [`Pipeline::compare`] has found.
+    compared: Option<(Arc<Program>, bool)>,
 }
 
 /// The path of packets in one architecture. It keeps nothing between packets: what lives longer is in the pipeline.
@@ -188,6 +190,7 @@ impl Pipeline {
             first,
             spent: 0,
             clock: Clock::default(),
+            compared: None,
         }
     }
 
@@ -217,6 +220,12 @@ impl Pipeline {
         self.spent
     }
 
+    /// Compares the objects that the control plane sees in `program` with this one's, which takes the longer the more there are, for a
+    /// [`Pipeline::replace`] to come that takes this one's place with the state of `program`.
+    pub fn compare(&mut self, program: &Arc<Program>) {
+        self.compared = Some((program.clone(), same_objects(program, &self.program)));
+    }
+
     /// Runs another program from now on: that of `next`, with its state, or with this one's if the control plane sees the same
     /// objects in both. Packets that are between ingress and egress are of no use any more. Counts of packets go on. A state that is
     /// not kept begins at `now`, in picoseconds. Gives what there was before: to free its memory takes time, for which packets need not
@@ -226,7 +235,11 @@ impl Pipeline {
     /// The state was to be kept, and is of another shape. Nothing is changed then.
     pub fn replace(&mut self, mut next: Pipeline, keep_state: bool, now: u64) -> control::Result<Pipeline> {
         if keep_state {
-            if !same_objects(&self.program, &next.program) {
+            let same = match next.compared.take() {
+                Some((program, same)) if Arc::ptr_eq(&program, &self.program) => same,
+                _ => same_objects(&self.program, &next.program),
+            };
+            if !same {
                 let why = "the state cannot be kept: the programs have different objects";
                 return Err(control::Error::invalid(why));
             }
@@ -470,10 +483,35 @@ control D(packet_out p, in H h) { apply {} }
 V1Switch(P(), V(), I(), E(), V(), D()) main;
 ";
 
+    fn pipeline(text: &str) -> Pipeline {
+        let compiled = p4lang::compile_str("kept.p4", text, None, &p4lang::Options::default());
+        Pipeline::interpreted(Arc::new(compiled.program.unwrap()), 1).unwrap()
+    }
+
+    #[test]
+    fn programs_are_compared_before_the_state_is_kept() {
+        let with_counter =
+            PROGRAM.replace("apply { m.a", "counter(4, CounterType.packets) c; apply { c.count(0); m.a");
+        let (mut running, mut next) = (pipeline(PROGRAM), pipeline(PROGRAM));
+        next.compare(&running.program);
+        assert_eq!(next.compared.as_ref().map(|found| found.1), Some(true));
+        // What was found is not looked for again.
+        next.compared = Some((running.program.clone(), false));
+        assert!(running.replace(next, true, 0).is_err());
+        // It is, if another program has come to run meanwhile.
+        let (mut next, other) = (pipeline(PROGRAM), pipeline(&with_counter));
+        next.compare(&running.program);
+        running.replace(other, false, 0).unwrap();
+        assert!(running.replace(next, true, 0).is_err());
+        let mut next = pipeline(&with_counter);
+        next.compare(&running.program);
+        running.replace(next, true, 0).unwrap();
+        assert!(running.compared.is_none());
+    }
+
     #[test]
     fn what_is_kept_for_packets_to_come_is_bounded() {
-        let compiled = p4lang::compile_str("kept.p4", PROGRAM, None, &p4lang::Options::default());
-        let mut pipeline = Pipeline::interpreted(Arc::new(compiled.program.unwrap()), 1).unwrap();
+        let mut pipeline = pipeline(PROGRAM);
         let frame = pipeline.layout.frame_len;
         let most = MAX_FRAMES.div_ceil(frame);
         for _ in 0..most + 10 {

@@ -262,7 +262,11 @@ impl Target {
     /// of, which is to be freed where nobody waits for that.
     fn install(&self, py: Python<'_>, next: &Pipeline, keep_state: bool) -> PyResult<Leftover> {
         // It makes a state to take the place of the one that is taken, which may be large.
-        let next = py.detach(|| next.take());
+        let mut next = py.detach(|| next.take());
+        if keep_state {
+            let program = self.program(py)?;
+            py.detach(|| next.compare(&program));
+        }
         py.detach(|| {
             let before = self.between(|held| match held {
                 Held::Switch(network, node) => network

@@ -17,7 +17,7 @@ import pytest
 
 from tidegate import _core
 from tidegate import p4 as programs
-from tidegate.p4runtime import Limits, compiling
+from tidegate.p4runtime import Limits
 from tidegate.p4runtime.compiling import CHILD, Compiler
 from tidegate.p4runtime.config import Configuration
 from tidegate.p4runtime.conftest import TEXT

@@ -155,7 +155,7 @@ def test_a_refused_packet_out_is_not_echoed_whole(everything: programs.Program) 
 
 def test_a_long_message_of_a_stream_is_not_read(everything: programs.Program) -> None:
     """Its empty fields would take many times as much, for each stream. That of a controller goes on; one without a role ends."""
-    with served(everything, Limits(stream_bytes=2048)) as made:
+    with served(everything, stream_bytes=2048) as made:
         packet = p4.PacketOut(metadata=[p4.PacketMetadata()] * 1024)
         long = p4.StreamMessageRequest(packet=packet)
         assert long.ByteSize() > 2048

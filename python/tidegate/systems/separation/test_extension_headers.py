@@ -75,7 +75,7 @@ class Both:
         assert self.api.process(at_ms * MS, 1, frame) == []
         self.capture.write_packet(frame, sec=0, usec=at_ms * 1000)
 
-    def by_program(self) -> dict[tuple[int, int, int], dict[str, float]]:
+    def by_program(self) -> dict[tuple[int, int, int], dict[str, int]]:
         """By protocol, source port and destination port; directions that had packets."""
         self.places += self.api.digests()
         flows = {}
@@ -88,7 +88,7 @@ class Both:
                     flows[fields["protocol"], fields[ports[0]], fields[ports[1]]] = mine
         return flows
 
-    def by_monitor(self) -> dict[tuple[int, int, int], dict[str, float]]:
+    def by_monitor(self) -> dict[tuple[int, int, int], dict[str, int]]:
         self.capture.close()
         return {
             (6, flow["src_port"], flow["dst_port"]): {
