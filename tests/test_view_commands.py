@@ -1,4 +1,5 @@
-"""`tidegate view`, `run --view` and `switch --view` as commands: the address that they print, a message to a reader, SIGTERM."""
+"""`tidegate view`, `run --view` and `switch --view` as commands: the address that they print, a message to a reader, SIGTERM; and what
+browsers say to a run."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,10 +17,11 @@ from typing import IO, Any
 
 import pytest
 
-import viewers  # noqa: F401  (skips where the extra is absent)
 from namespaces import place
 from switches import LEARNING
 from tidegate.experiments import run
+from tidegate.view.page import Page
+from viewers import stream, until
 
 READER = """
 import re, sys
@@ -128,3 +131,25 @@ def test_a_switch_that_is_viewed() -> None:
     assert said["queues"] == ["port 1 queue 0", "port 2 queue 0"]
     assert code == 0
     assert "Traceback" not in rest
+
+
+def test_a_run_hears_so_many_commands_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a browser that says much, the newest."""
+    got: list[bytes] = []
+    with Page() as page, stream(page) as one:
+        page.begin({"kind": "running", "flows": []})
+        until(lambda: page.heard() is not None and page.readers == 1)
+        receive = page._channel.receive
+
+        def counted() -> list[bytes]:
+            new = receive()
+            got.extend(new)
+            return new
+
+        monkeypatch.setattr(page._channel, "receive", counted)
+        began = time.monotonic()
+        for number in range(1000):
+            one.send(json.dumps({"trace": number}))
+        until(lambda: page.heard(0.1).get("trace") == 999)
+        assert len(got) <= 50 * (time.monotonic() - began) + 2
+        assert len(got) < 1000

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use commands::load::Source;
 use dataplane::pipeline;
@@ -60,6 +60,22 @@ impl Program {
     }
 }
 
+/// In place of a program that runs elsewhere now.
+const NOTHING: &str = "
+#include <v1model.p4>
+struct H {} struct M {}
+parser P(packet_in p, out H h, inout M m, inout standard_metadata_t s) { state start { transition accept; } }
+control V(inout H h, inout M m) { apply {} }
+control I(inout H h, inout M m, inout standard_metadata_t s) { apply {} }
+control D(packet_out p, in H h) { apply {} }
+V1Switch(P(), V(), I(), I(), V(), D()) main;
+";
+
+static NO_PROGRAM: LazyLock<Arc<ir::Program>> = LazyLock::new(|| {
+    let compiled = p4lang::compile_str("nothing.p4", NOTHING, None, &p4lang::Options::default());
+    Arc::new(compiled.program.expect("it is a program"))
+});
+
 /// A pipeline without ports and queues around it, and its time.
 pub struct Alone {
     pub pipeline: pipeline::Pipeline,
@@ -83,11 +99,10 @@ impl Pipeline {
         self.0.clone()
     }
 
-    /// What runs here, which begins anew.
+    /// What runs here; nothing does afterwards. It takes the same time for each program.
     pub(crate) fn take(&self) -> pipeline::Pipeline {
-        let mut alone = self.0.lock();
-        let fresh = alone.pipeline.another(0);
-        std::mem::replace(&mut alone.pipeline, fresh)
+        let nothing = pipeline::Pipeline::interpreted(NO_PROGRAM.clone(), 0).expect("it can be run");
+        std::mem::replace(&mut self.0.lock().pipeline, nothing)
     }
 }
 
@@ -131,7 +146,7 @@ impl Pipeline {
         Ok(Pipeline(Alone::shared(pipeline)))
     }
 
-    /// Begins anew; gives what it had.
+    /// Runs nothing any more; gives what it had.
     fn give_up(&self, py: Python<'_>) -> Leftover {
         Leftover::new(py.detach(|| self.take()))
     }

@@ -261,7 +261,6 @@ impl Target {
     /// Runs a pipeline's program from now on, with its state, or with this one's if that is to be kept. Gives what it takes the place
     /// of, which is to be freed where nobody waits for that.
     fn install(&self, py: Python<'_>, next: &Pipeline, keep_state: bool) -> PyResult<Leftover> {
-        // It makes a state to take the place of the one that is taken, which may be large.
         let mut next = py.detach(|| next.take());
         if keep_state {
             let program = self.program(py)?;

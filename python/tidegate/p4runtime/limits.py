@@ -85,12 +85,13 @@ class Limits:
     """Bytes of cells, of what groups have, and of wide entries that a `Read` holds until its messages are made."""
     looks: int = 1 << 20
     """Entries that a `Read` goes through, also where it gives none of them; each time that it asks the switch is one more."""
-    connections: int = 128
+    connections: int = 256
     """Connections at a time."""
     connections_per_address: int = 32
     """Of these, those that come from one address; those of the loopback, or of 64 bits of IPv6, count as one."""
-    connections_spare: int = 16
-    """Of all connections, those that are kept free by ending others on which nothing is called."""
+    connections_spare: int = 128
+    """Of all connections, those that are kept free by ending others on which nothing is called; a client may open many between two
+    looks at them."""
     calls_per_connection: int = 100
     """Calls and streams at a time that gRPC takes on a connection."""
     idle_s: int = 60

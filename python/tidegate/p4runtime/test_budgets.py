@@ -299,7 +299,7 @@ class Sockets(sharing.Shares):
     """Connections that are not there."""
 
     def __init__(self, peers: list[sharing.Peer], total: int) -> None:
-        super().__init__(9559, 32, total, Limits().connections_spare)
+        super().__init__(9559, 32, total, total // 8)
         self.peers = peers
         self.ended: list[sharing.Peer] = []
 

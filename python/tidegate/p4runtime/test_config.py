@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from tidegate.p4runtime.conftest import (
 from tidegate.p4runtime.connection import ClientTls, Connection, Refused
 from tidegate.p4runtime.device import Device
 from tidegate.p4runtime.messages import p4, parse_p4info
+from tidegate.p4runtime.test_compiling import program
 
 # Sends everything to port 3 that was for no port.
 OTHER = TEXT.replace("default_action = drop();", "default_action = forward(3);")
@@ -140,6 +142,26 @@ def test_what_is_replaced_is_freed_when_nobody_waits(bench: Bench, monkeypatch: 
         bench.primary.set_config(action, config(SMALL))
         assert freed == [True] * (1 if action == "VERIFY_AND_SAVE" else 2), action
         assert saved.replaced
+
+
+@pytest.mark.parametrize("keep_state", [False, True])
+def test_a_program_takes_the_place_of_another_in_no_time_however_many_entries_its_text_has(
+    keep_state: bool,
+) -> None:
+    """To make them takes some 30 ms, and to compare them with others' as many; requests of others would wait for both."""
+    entries = "".join(f"({n % 256}, {n // 256}): a();" for n in range(20_000))
+    table = f"table t {{ key = {{ m.x: exact; m.y: exact; }} actions = {{ a; }} const entries = {{ {entries} }} }}"
+    text = program(f"action a() {{ m.x = 1; }} {table}", "t.apply();")
+    made = programs.Program.from_text(text.replace("bit<8> x;", "bit<8> x; bit<8> y;", 1))
+    device = Device(made.pipeline())
+    times = []
+    for _ in range(5):
+        core, next_ = device._core, made.pipeline().engine
+        began = time.perf_counter()
+        left = core.install(next_, keep_state)
+        times.append(time.perf_counter() - began)
+        left.free()
+    assert min(times) < 0.01
 
 
 def test_idle_timeouts_begin_when_a_saved_program_is_run(bench: Bench) -> None:
