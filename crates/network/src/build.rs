@@ -137,8 +137,8 @@ impl Network {
     fn port(&mut self, from: NodeId, to: NodeId, mut link: Link, [number, to_port]: [u32; 2]) -> PortId {
         let id = self.ports.len() as u32;
         if link.aqm_salt != 0 {
-            let parts = [link.aqm_salt, u64::from(id)];
-            link.aqm_salt = parts.iter().fold(self.seed, |mix, part| SplitMix::new(mix ^ part).next_u64());
+            let parts = [self.seed, link.aqm_salt, u64::from(id)];
+            link.aqm_salt = parts.iter().fold(0, |mix, part| SplitMix::new(mix ^ part).next_u64());
         }
         self.nodes[from.0 as usize].ports.push(id);
         self.ports.push(Port::new(link, to.0, to_port, number));
