@@ -390,6 +390,20 @@ fn inlining() -> Vec<Bomb> {
         bomb("parsers that double", "too-large states", top_parser(parsers, "p60.apply(p);")),
         bomb("blocks in inlined calls", "too-large", ingress(&blocks, "", "f100(m.x);")),
         bomb("states that go to one another", None, {
+            let states = each(5_990, |i| {
+                format!(
+                    "state s{i} {{ transition select(m.x) {{ 0: s{}; 1: accept; default: s{}; }} }}\n",
+                    (i + 1) % 5_990,
+                    (i * 7 + 3) % 5_990
+                )
+            });
+            let text = top_parser(String::new(), "");
+            text.replace(
+                "transition accept; } }\ncontrol V",
+                &format!("transition s0; }} {states} }}\ncontrol V"),
+            )
+        }),
+        bomb("more states than may be", "too-large states", {
             let states = each(10_000, |i| {
                 format!(
                     "state s{i} {{ transition select(m.x) {{ 0: s{}; 1: accept; default: s{}; }} }}\n",
@@ -466,7 +480,7 @@ fn inlining() -> Vec<Bomb> {
             );
             ingress(&types, "", &"c.apply(m.a, m.b);".repeat(45_000))
         }),
-        bomb("a union copied to itself", None, {
+        bomb("a union copied to itself", "too-large work", {
             let types = format!(
                 "header T {{ bit<8> x; }} header_union U {{ {} }}\nstruct H {{ U u; }} struct M {{ bit<8> x; }}",
                 each(8_000, |i| format!("T a{i};"))

@@ -322,7 +322,7 @@ impl Places {
             Value::Store(from) => {
                 let mut found = false;
                 from.places(&mut |place| found |= self.may_have(program, place));
-                found || from.index().is_some_and(|(_, index)| self.read_by_expr(program, index))
+                found || from.index(&mut 0).is_some_and(|(_, index)| self.read_by_expr(program, index))
             }
             Value::Scalar(e) => self.read_by_expr(program, e),
             Value::Struct(items) | Value::Header(items) => items.iter().any(|v| self.read_by(program, v)),

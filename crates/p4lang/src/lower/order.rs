@@ -12,7 +12,7 @@ use super::{Binding, Lowered, Lowerer, build};
 use crate::ast::Direction;
 use crate::check::find;
 use crate::hir::{self, Call, Callee, DefId, DefKind, ExprKind as K, Order, Type};
-use crate::ir::{Expr, ExternCall, HeaderRef, Place, Stmt};
+use crate::ir::{Expr, ExternCall, HeaderRef, Place, StackId, Stmt};
 
 /// What an argument of a call touches.
 pub(super) struct Touched {
@@ -94,9 +94,17 @@ impl Lowerer<'_> {
         }
     }
 
+    /// See [`Store::index`].
+    pub(super) fn index_of<'s>(&self, store: &'s Store) -> Option<(StackId, &'s Expr)> {
+        let mut looked = 0;
+        let found = store.index(&mut looked);
+        self.budget.work(looked);
+        found
+    }
+
     /// The same place, with its run-time index, if it has one, as it is now.
     pub(super) fn keep_index(&mut self, store: Store) -> Store {
-        let Some((stack, index)) = store.index() else { return store };
+        let Some((stack, index)) = self.index_of(&store) else { return store };
         let kept = self.freeze(index.clone());
         self.budget.work(4 * store.size());
         store.at(stack, &kept)
@@ -104,7 +112,7 @@ impl Lowerer<'_> {
 
     /// Whether the run-time index of `store`, if it has one, changes while the parts of `dst` are written.
     pub(super) fn index_in(&self, store: &Store, dst: &Store) -> bool {
-        let Some((_, index)) = store.index() else { return false };
+        let Some((_, index)) = self.index_of(store) else { return false };
         let mut written = Places::default();
         written.add(dst);
         written.read_by_expr(&self.program, index)
@@ -112,7 +120,7 @@ impl Lowerer<'_> {
 
     /// Whether statements change the run-time index of `store`, if it has one.
     pub(super) fn moved_by(&self, block: &[Stmt], store: &Store) -> bool {
-        let Some((_, index)) = store.index() else { return false };
+        let Some((_, index)) = self.index_of(store) else { return false };
         let mut written = Places::default();
         self.effects(block, &mut written);
         written.read_by_expr(&self.program, index)

@@ -108,8 +108,9 @@ impl Store {
         }
     }
 
-    /// The stack and the run-time index in it at which it is, if it is at one.
-    pub(super) fn index(&self) -> Option<(StackId, &Expr)> {
+    /// The stack and the run-time index in it at which it is, if it is at one. `looked` counts the parts that are looked at.
+    pub(super) fn index(&self, looked: &mut usize) -> Option<(StackId, &Expr)> {
+        *looked += 1;
         match self {
             Store::Scalar(place, _) | Store::Varbit(place) | Store::Header { valid: place, .. } => {
                 match place {
@@ -117,7 +118,7 @@ impl Store {
                     Place::Var(_) => None,
                 }
             }
-            Store::Struct(items) | Store::Union(items) => items.iter().find_map(Store::index),
+            Store::Struct(items) | Store::Union(items) => items.iter().find_map(|item| item.index(looked)),
             Store::Unit | Store::Stack { .. } => None,
         }
     }
