@@ -131,6 +131,6 @@ fn the_deepest_expressions_run_on_the_stack_of_a_live_network() {
     let thread = std::thread::Builder::new().stack_size(1 << 24).spawn(deep).expect("a thread");
     assert_eq!(
         thread.join().expect("it ends"),
-        if MAX_DEPTH % 2 == 0 { 5 } else { u64::from(5u32.wrapping_neg()) }
+        if MAX_DEPTH.is_multiple_of(2) { 5 } else { u64::from(5u32.wrapping_neg()) }
     );
 }
