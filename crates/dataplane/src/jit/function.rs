@@ -22,6 +22,7 @@ use smallvec::SmallVec;
 
 use crate::executor::{Part, View};
 use crate::jit::JitError;
+use crate::jit::in_place::InPlace;
 use crate::jit::known::{self, Limits};
 use crate::jit::native::Native;
 use crate::layout::Layout;
@@ -86,6 +87,7 @@ pub(crate) struct Gen<'a, 'f> {
     signatures: HashMap<(usize, bool), SigRef>,
     /// Set in parsers.
     pub parsing: Option<super::parser::Parsing>,
+    pub in_place: InPlace,
     /// Blocks that no more jumps lead to.
     sealed: HashSet<Block>,
     /// False after a jump: what follows in the same IR block is dead.
@@ -129,6 +131,7 @@ impl<'a, 'f> Gen<'a, 'f> {
             read,
             signatures: HashMap::new(),
             parsing: None,
+            in_place: InPlace::default(),
             sealed: HashSet::new(),
             alive: true,
             stack_used: 0,
@@ -257,6 +260,7 @@ impl<'a, 'f> Gen<'a, 'f> {
     }
 
     pub fn store(&mut self, region: Region, value: Value, at: Value, offset: i32) {
+        self.writes(region);
         let flags = self.flags(region);
         self.b.ins().store(flags, value, at, offset);
     }

@@ -303,6 +303,7 @@ impl Gen<'_, '_> {
 
     /// Copies bytes between memory that does not overlap, or is the same.
     pub fn copy(&mut self, to: (Value, Region, i32), from: (Value, Region, i32), bytes: u32) {
+        self.writes(to.1);
         if bytes > 256 {
             let dst = self.add_const(to.0, i64::from(to.2));
             let src = self.add_const(from.0, i64::from(from.2));
@@ -373,6 +374,7 @@ impl Gen<'_, '_> {
 
     /// Zeroes bytes.
     pub fn zero(&mut self, at: Value, region: Region, offset: i32, bytes: u32) {
+        self.writes(region);
         if bytes > 256 {
             let at = self.add_const(at, i64::from(offset));
             let len = self.iconst(u64::from(bytes));

@@ -166,7 +166,6 @@ impl Gen<'_, '_> {
         let Some(headers) = self.plain(body) else {
             return self.append(v1, whole);
         };
-        let total = self.emitted(&headers);
         let cursor = self.load_ctx(offset_of!(Native, cursor), 8);
         let cursor = self.add_const(cursor, 7);
         let parsed = self.shr_const(cursor, 3);
@@ -175,6 +174,7 @@ impl Gen<'_, '_> {
         let packet = self.load_ctx_fixed(offset_of!(Native, packet));
         let payload = self.b.ins().iadd(packet, parsed);
         if whole {
+            let total = self.emitted(&headers);
             let behind = self.b.ins().isub(len, parsed);
             let all = self.b.ins().iadd(total, behind);
             let at = self.room(all);
@@ -184,6 +184,18 @@ impl Gen<'_, '_> {
             self.set_stage(stage::OUT);
             return Ok(());
         }
+        let done = self.block();
+        let list: Vec<HeaderId> = headers.iter().map(|header| header.id).collect();
+        if let Some(changed) = self.may_stay(&self.program[v1.parser], &list) {
+            let (same, other) = (self.block(), self.block());
+            self.branch(changed, other, same);
+            self.start(same);
+            self.store_ctx(offset_of!(Native, front), 8, parsed);
+            self.set_stage(stage::REPLACED);
+            self.jump(done);
+            self.start(other);
+        }
+        let total = self.emitted(&headers);
         let front = self.load_ctx(offset_of!(Native, front), 8);
         let room = self.b.ins().iadd(front, parsed);
         let fits = self.b.ins().icmp(IntCC::UnsignedLessThanOrEqual, total, room);
@@ -198,6 +210,8 @@ impl Gen<'_, '_> {
         self.emit_all(&headers, at);
         self.store_ctx(offset_of!(Native, front), 8, total);
         self.set_stage(stage::REPLACED);
+        self.jump(done);
+        self.start(done);
         Ok(())
     }
 
