@@ -73,6 +73,9 @@ pub(crate) struct Gen<'a, 'f> {
     /// Where a packet goes that is dropped.
     pub out: Block,
     locals: HashMap<VarId, SmallVec<[Variable; 1]>>,
+    globals: HashMap<VarId, Variable>,
+    /// Whether the function begins with a frame that is zero.
+    pub from_zero: bool,
     regions: HashMap<Region, AliasRegion>,
     limits: Limits,
     /// Values that are read from the data of an action: from where, and how far behind.
@@ -122,6 +125,8 @@ impl<'a, 'f> Gen<'a, 'f> {
             labels: HashMap::new(),
             out,
             locals: HashMap::new(),
+            globals: HashMap::new(),
+            from_zero: false,
             regions: HashMap::new(),
             limits: Limits::new(),
             data: HashMap::new(),
@@ -416,15 +421,30 @@ impl<'a, 'f> Gen<'a, 'f> {
         self.start(done);
     }
 
-    /// The limbs of a local that lives in registers.
-    pub fn local_limbs(&mut self, var: VarId) -> Option<Limbs> {
+    /// The limbs of a variable whose value is known without a look into the frame.
+    pub fn known_limbs(&mut self, var: VarId) -> Option<Limbs> {
         let width = self.program[var].width;
-        let variables = self.local(var)?;
+        let variables = match self.global(var) {
+            Some(variable) => smallvec::smallvec![variable],
+            None => self.local(var)?,
+        };
         let limbs = variables.iter().enumerate().map(|(k, variable)| {
             let value = self.b.use_var(*variable);
             self.limited(value, (width - 64 * k as u32).min(64))
         });
         Some(limbs.collect())
+    }
+
+    /// What has the value of a global variable beside the frame. To load what has just been stored takes as long as several
+    /// instructions, and what depends on it waits: the key of a lookup on what the lookup before has found.
+    pub fn global(&mut self, var: VarId) -> Option<Variable> {
+        let declared = &self.program[var];
+        if !self.from_zero || declared.home != VarHome::Global || declared.varbit || declared.width > 64 {
+            return None;
+        }
+        // Cranelift has 0 for a variable that nobody has defined.
+        let b = &mut self.b;
+        Some(*self.globals.entry(var).or_insert_with(|| b.declare_var(I64)))
     }
 
     /// The variables of a local that lives in registers.

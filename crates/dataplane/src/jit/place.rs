@@ -111,7 +111,7 @@ impl Gen<'_, '_> {
     /// The bits `hi..=lo` of a place, at most 64 of them.
     pub fn read_bits(&mut self, place: &Place, hi: u32, lo: u32) -> Value {
         if let Place::Var(var) = place
-            && let Some(limbs) = self.local_limbs(*var)
+            && let Some(limbs) = self.known_limbs(*var)
         {
             return self.bits_of(&limbs, hi, lo);
         }
@@ -124,7 +124,7 @@ impl Gen<'_, '_> {
 
     pub fn read_limbs(&mut self, place: &Place, width: u32) -> Limbs {
         if let Place::Var(var) = place
-            && let Some(limbs) = self.local_limbs(*var)
+            && let Some(limbs) = self.known_limbs(*var)
         {
             return limbs;
         }
@@ -218,6 +218,11 @@ impl Gen<'_, '_> {
                 self.b.def_var(*variable, *limb);
             }
             return;
+        }
+        if let Place::Var(var) = place
+            && let Some(variable) = self.global(*var)
+        {
+            self.b.def_var(variable, value[0]);
         }
         let Some((base, slot)) = self.place(place) else {
             return;

@@ -98,6 +98,7 @@ impl Gen<'_, '_> {
     fn first_half(&mut self, v1: &V1Model) -> Result<(), JitError> {
         let standard = &v1.standard;
         self.zero_frame(standard);
+        self.from_zero = true;
         self.set_stage(stage::INGRESS);
         let port = self.load_ctx(offset_of!(Native, port), 8);
         let length = self.load_ctx_fixed(offset_of!(Native, wire_len));
