@@ -301,6 +301,10 @@ fn build(
     }
     let out = g.out;
     g.start(out);
+    if let Some(stage) = g.stage {
+        let stage = g.b.use_var(stage);
+        g.store_ctx(offset_of!(Native, stage), 4, stage);
+    }
     g.b.ins().return_(&[]);
     g.b.seal_all_blocks();
     g.b.finalize(target);

@@ -71,14 +71,17 @@ impl Gen<'_, '_> {
                 self.slow(call, &values);
             }
             ExternCall::Clone { kind, session, .. } => {
+                self.asks = true;
                 self.in_place.clones |= *kind == CloneKind::EgressToEgress;
                 let session = self.saturated(session);
                 self.slow(call, &[session]);
             }
             ExternCall::Resubmit { .. } | ExternCall::Recirculate { .. } => {
+                self.asks = true;
                 self.slow(call, &[]);
             }
             ExternCall::Truncate { bytes } => {
+                self.asks = true;
                 let bytes = self.saturated(bytes);
                 self.slow(call, &[bytes]);
             }

@@ -93,6 +93,12 @@ pub(crate) struct Gen<'a, 'f> {
     pub in_place: InPlace,
     /// Blocks that no more jumps lead to.
     sealed: HashSet<Block>,
+    /// Of whole paths: how far the packet has come, see [`Native::stage`].
+    pub stage: Option<Variable>,
+    /// Whether the code so far may ask the architecture for something, see [`Native::requested`].
+    pub asks: bool,
+    /// Where a parser has run: the bytes that it has read.
+    pub parsed: Option<Variable>,
     /// False after a jump: what follows in the same IR block is dead.
     pub alive: bool,
     /// Bytes of stack slots. None is used twice.
@@ -138,6 +144,9 @@ impl<'a, 'f> Gen<'a, 'f> {
             parsing: None,
             in_place: InPlace::default(),
             sealed: HashSet::new(),
+            stage: None,
+            asks: false,
+            parsed: None,
             alive: true,
             stack_used: 0,
         }

@@ -10,8 +10,8 @@
 //! - the packet is that which was parsed. A clone that egress makes has the headers as they are then, and the packet as it came; and a
 //!   field list can bring headers from an earlier pass.
 
-use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::Value;
+use cranelift_codegen::ir::types::I64;
 use cranelift_frontend::Variable;
 use p4lang::ir::{HeaderId, HeaderRef, Parser, Program, StateRef, Stmt, Transition, VarHome};
 

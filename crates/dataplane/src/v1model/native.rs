@@ -167,9 +167,14 @@ impl Gen<'_, '_> {
         let Some(headers) = self.plain(body) else {
             return self.append(v1, whole);
         };
-        let cursor = self.load_ctx(offset_of!(Native, cursor), 8);
-        let cursor = self.add_const(cursor, 7);
-        let parsed = self.shr_const(cursor, 3);
+        let parsed = match self.parsed {
+            Some(parsed) => self.b.use_var(parsed),
+            None => {
+                let cursor = self.load_ctx(offset_of!(Native, cursor), 8);
+                let cursor = self.add_const(cursor, 7);
+                self.shr_const(cursor, 3)
+            }
+        };
         let len = self.load_ctx_fixed(offset_of!(Native, packet_len));
         let parsed = self.b.ins().umin(parsed, len);
         let packet = self.load_ctx_fixed(offset_of!(Native, packet));
@@ -291,9 +296,11 @@ impl Gen<'_, '_> {
         self.read.contains(&var) || pipeline.contains(&Some(var))
     }
 
+    /// Stored where the function ends.
     fn set_stage(&mut self, stage: u64) {
         let stage = self.iconst(stage);
-        self.store_ctx(offset_of!(Native, stage), 4, stage);
+        let variable = *self.stage.get_or_insert_with(|| self.b.declare_var(I64));
+        self.b.def_var(variable, stage);
     }
 
     /// Sets metadata that somebody reads.
@@ -331,6 +338,9 @@ impl Gen<'_, '_> {
 
     /// Returns to the pipeline if the program asked for something.
     fn unless_requested(&mut self) {
+        if !self.asks {
+            return;
+        }
         let requested = self.load_ctx(offset_of!(Native, requested), 8);
         let none = self.is_zero(requested);
         self.go_on_if(none);
