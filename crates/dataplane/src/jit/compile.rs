@@ -1,5 +1,6 @@
 //! From a program to functions in memory.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::mem::offset_of;
 use std::sync::Arc;
@@ -115,6 +116,8 @@ struct Shape {
     written: HashSet<VarId>,
     read: HashSet<VarId>,
     zeros: Vec<u64>,
+    /// Whether the half of a path in front of the queue writes to headers; it does, as long as it is not compiled.
+    writes: Cell<bool>,
 }
 
 /// Whose instructions code may have.
@@ -151,6 +154,7 @@ impl Compiled {
             written: written(&program),
             read: reads(&program),
             zeros: vec![0; most.unwrap_or(0)],
+            writes: Cell::new(true),
         };
         let mut builder = FunctionBuilderContext::new();
         let mut context = module.make_context();
@@ -277,18 +281,30 @@ fn build(
     let sets = (shape.stacks.as_slice(), &shape.written, &shape.read);
     let mut g = Gen::new(program, layout, sets, &shape.zeros, b, target.default_call_conv);
     g.frame = g.load_ctx_fixed(offset_of!(Native, frame));
+    if let Source::Path(_, _, Part::Depart) = source
+        && !shape.writes.get()
+    {
+        g.count_changes();
+    }
     match source {
         Source::Parser(id) => g.parser(&program[*id])?,
         Source::Control(id) => g.stmts(&program[*id].body)?,
         Source::Path(path, view, part) => path(&mut g, view, *part)?,
     }
     g.small_enough()?;
+    if let Source::Path(_, _, Part::Receive) = source {
+        shape.writes.set(g.in_place.written);
+    }
     if g.alive {
         let out = g.out;
         g.jump(out);
     }
     let out = g.out;
     g.start(out);
+    if let Some(stage) = g.stage {
+        let stage = g.b.use_var(stage);
+        g.store_ctx(offset_of!(Native, stage), 4, stage);
+    }
     g.b.ins().return_(&[]);
     g.b.seal_all_blocks();
     g.b.finalize(target);

@@ -177,23 +177,7 @@ impl Gen<'_, '_> {
             self.unless_exhausted();
             self.add(&mut natural, sum);
         }
-        let natural = natural.map(|sum| self.fold(sum));
-        let swapped = swapped.map(|sum| {
-            let sum = self.fold(sum);
-            let sum = self.narrow_to(sum, 2);
-            let sum = self.b.ins().bswap(sum);
-            self.extend(sum)
-        });
-        let sum = match (natural, swapped) {
-            (Some(a), Some(b)) => {
-                let sum = self.b.ins().iadd(a, b);
-                let high = self.shr_const(sum, 16);
-                let low = self.and_const(sum, 0xffff);
-                self.b.ins().iadd(high, low)
-            }
-            (Some(sum), None) | (None, Some(sum)) => sum,
-            (None, None) => self.iconst(0),
-        };
+        let sum = self.word_sum(natural, swapped);
         self.b.ins().bxor_imm_u(sum, 0xffff)
     }
 
@@ -215,18 +199,49 @@ impl Gen<'_, '_> {
         self.add(sum, high);
     }
 
+    /// The 16 bits that a sum of words comes to, and a sum of words with their bytes exchanged, as which they lie in memory.
+    fn word_sum(&mut self, natural: Option<Value>, swapped: Option<Value>) -> Value {
+        let Some(swapped) = swapped else {
+            return match natural {
+                Some(sum) => self.fold(sum),
+                None => self.iconst(0),
+            };
+        };
+        let sum = match natural {
+            Some(natural) => {
+                // As 2^16 counts as 1, 2^8 exchanges a word's bytes.
+                let natural = if self.bits(natural) > 48 { self.fold_to_32(natural) } else { natural };
+                let natural = self.shl_const(natural, 8);
+                self.b.ins().iadd(swapped, natural)
+            }
+            None => swapped,
+        };
+        let sum = self.fold(sum);
+        let sum = self.narrow_to(sum, 2);
+        let sum = self.b.ins().bswap(sum);
+        self.extend(sum)
+    }
+
     /// Down to 16 bits, the carries added in. Zero only if the sum is.
     fn fold(&mut self, sum: Value) -> Value {
-        let mut sum = sum;
-        for by in [32, 16, 16, 16] {
-            if self.bits(sum) <= by {
-                continue;
-            }
-            let high = self.shr_const(sum, by);
-            let low = self.and_const(sum, (1 << by) - 1);
-            sum = self.b.ins().iadd(high, low);
+        if self.bits(sum) <= 16 {
+            return sum;
         }
-        sum
+        let sum = if self.bits(sum) > 32 { self.fold_to_32(sum) } else { sum };
+        // Both halves of what a number and the same with its halves exchanged add up to are the sum of the halves. The upper one has
+        // the carry of the lower one in it, as it should.
+        let sum = self.narrow_to(sum, 4);
+        let exchanged = self.b.ins().rotl_imm_u(sum, 16);
+        let sum = self.b.ins().iadd(sum, exchanged);
+        let sum = self.b.ins().ushr_imm_u(sum, 16);
+        self.extend(sum)
+    }
+
+    /// Down to 32 bits, in the same way.
+    fn fold_to_32(&mut self, sum: Value) -> Value {
+        let exchanged = self.b.ins().rotl_imm_u(sum, 32);
+        let sum = self.b.ins().iadd(sum, exchanged);
+        self.shr_const(sum, 32)
     }
 
     /// The longest run of an even number of whole bytes at the start of a list, and the number of items in it.

@@ -16,7 +16,7 @@ use crate::layout::HeaderSlot;
 
 /// A header of whole bytes that is emitted if it is valid.
 pub(crate) struct Plain {
-    id: HeaderId,
+    pub id: HeaderId,
     base: Base,
     slot: HeaderSlot,
 }

@@ -51,7 +51,6 @@ impl Jit {
         let on = Passage {
             frame: ctx.frame,
             cursor: ctx.cursor,
-            out: std::mem::take(ctx.out),
             state: ctx.state,
             rng: ctx.rng,
             requests: &mut ctx.requests,
@@ -60,13 +59,13 @@ impl Jit {
             work: ctx.work,
         };
         let (bytes, at) = (Bytes::Read(ctx.packet), Arrival::default());
-        let ((cursor, error, dropped, work), out) =
-            self.compiled.enter(on, bytes, at, std::ptr::null(), |native| {
+        let (cursor, error, dropped, work) =
+            self.compiled.enter((on, ctx.out), bytes, at, std::ptr::null(), |native| {
                 // SAFETY: `enter` fills the structure in for the program's blocks.
                 unsafe { block(native) };
                 (native.cursor as usize, native.parser_error, native.dropped, native.work)
             });
-        (ctx.cursor, ctx.work, *ctx.out) = (cursor, work, out);
+        (ctx.cursor, ctx.work) = (cursor, work);
         drop_reason(dropped).map(|()| error)
     }
 }

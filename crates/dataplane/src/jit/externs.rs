@@ -7,7 +7,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{InstBuilder, Value};
 use num_traits::ToPrimitive;
-use p4lang::ir::{CounterId, Expr, ExprKind, ExternCall, HashAlgorithm, Place, RegisterId};
+use p4lang::ir::{CloneKind, CounterId, Expr, ExprKind, ExternCall, HashAlgorithm, Place, RegisterId};
 
 use super::JitError;
 use super::function::{Gen, Limbs, Region, mask};
@@ -70,14 +70,18 @@ impl Gen<'_, '_> {
                 }
                 self.slow(call, &values);
             }
-            ExternCall::Clone { session, .. } => {
+            ExternCall::Clone { kind, session, .. } => {
+                self.asks = true;
+                self.in_place.clones |= *kind == CloneKind::EgressToEgress;
                 let session = self.saturated(session);
                 self.slow(call, &[session]);
             }
             ExternCall::Resubmit { .. } | ExternCall::Recirculate { .. } => {
+                self.asks = true;
                 self.slow(call, &[]);
             }
             ExternCall::Truncate { bytes } => {
+                self.asks = true;
                 let bytes = self.saturated(bytes);
                 self.slow(call, &[bytes]);
             }

@@ -57,8 +57,6 @@ pub struct Passage<'a> {
     pub frame: &'a mut [u8],
     /// How far the parser has read, in bits.
     pub cursor: usize,
-    /// Where the deparser writes; given back with the packet.
-    pub out: Vec<u8>,
     pub state: &'a mut State,
     pub rng: &'a mut SplitMix,
     /// What the packet asks for is added.
@@ -86,18 +84,36 @@ pub(super) enum Bytes<'a> {
     Replace(&'a mut [u8], usize),
 }
 
-impl Compiled {
-    /// Fills in what blocks see, runs them, and gives what they make of it, and the output.
+/// What native code works on, and where its output goes back to when it has run, however that ends.
+struct Running<'a> {
+    native: Native,
+    out: &'a mut Vec<u8>,
+}
+
+impl Drop for Running<'_> {
     #[inline(always)]
-    pub(super) fn enter<T>(
+    fn drop(&mut self) {
+        // SAFETY: `native` was made of the `Vec` that is written over, whose memory nobody has used since but the blocks, and what these
+        // have appended is initialised and within the capacity.
+        unsafe { std::ptr::write(self.out, self.native.output()) };
+    }
+}
+
+impl Compiled {
+    /// What blocks see. The memory of the output is theirs, as long as they run.
+    ///
+    /// The frame has the layout that the code was compiled for, and the state is that of the program. All pointers are valid while what
+    /// they come from is borrowed, which it is until whoever calls this and the blocks returns.
+    #[inline(always)]
+    fn native(
         &self,
         on: Passage<'_>,
+        out: &mut Vec<u8>,
         bytes: Bytes<'_>,
         at: Arrival,
         departing: *const Departing,
-        blocks: impl FnOnce(&mut Native) -> T,
-    ) -> (T, Vec<u8>) {
-        let Passage { frame, cursor, out, state, rng, requests, now, wire_len, work } = on;
+    ) -> Native {
+        let Passage { frame, cursor, state, rng, requests, now, wire_len, work } = on;
         let (packet, packet_len, front) = match bytes {
             Bytes::Read(packet) => (packet.as_ptr(), packet.len(), 0),
             Bytes::Replace(all, start) => {
@@ -106,7 +122,6 @@ impl Compiled {
                 (all.as_mut_ptr().wrapping_add(start).cast_const(), len, start)
             }
         };
-        let mut out = ManuallyDrop::new(out);
         assert!(state.shape == self.shape, "the state is that of the program");
         debug_assert!(
             state
@@ -116,7 +131,7 @@ impl Compiled {
                 .all(|(r, declared)| r.len() as u64 == declared.size)
         );
         assert!(frame.len() >= self.layout.frame_len, "the frame is laid out for the program");
-        let mut native = Native {
+        Native {
             frame: frame.as_mut_ptr(),
             packet,
             packet_len: packet_len as u64,
@@ -140,12 +155,22 @@ impl Compiled {
             rng,
             requests,
             picoseconds: now,
-        };
-        // The frame has the layout that the code was compiled for, the state is that of the program, and all pointers are
-        // valid while what they come from is borrowed, which it is until this function returns.
-        let result = blocks(&mut native);
-        // SAFETY: it was taken apart above, and what the blocks appended is initialised and within the capacity.
-        (result, unsafe { native.output() })
+        }
+    }
+
+    /// Runs blocks whose output is appended to a buffer, and gives what they make of the rest.
+    #[inline(always)]
+    pub(super) fn enter<T>(
+        &self,
+        (on, out): (Passage<'_>, &mut Vec<u8>),
+        bytes: Bytes<'_>,
+        at: Arrival,
+        departing: *const Departing,
+        blocks: impl FnOnce(&mut Native) -> T,
+    ) -> T {
+        let native = self.native(on, out, bytes, at, departing);
+        let mut running = Running { native, out };
+        blocks(&mut running.native)
     }
 }
 
@@ -160,12 +185,14 @@ impl Flat {
     /// Runs a packet that comes in through all blocks, with the metadata of a packet that meets no queue, and stops where its
     /// path leaves that of ordinary packets. The frame need not be zeroed.
     #[inline(always)]
-    pub fn through(&self, on: Passage<'_>, packet: &[u8], at: Arrival) -> (Passed, Vec<u8>) {
-        self.compiled.enter(on, Bytes::Read(packet), at, std::ptr::null(), |native| {
-            // SAFETY: `enter` fills the structure in for the program's blocks.
-            unsafe { (self.paths.through)(native) };
-            left(native)
-        })
+    pub fn through(&self, on: Passage<'_>, out: Vec<u8>, packet: &[u8], at: Arrival) -> (Passed, Vec<u8>) {
+        // Given back as it is read from the structure: to move a `Vec` whose fields were just written would wait for that.
+        let mut out = ManuallyDrop::new(out);
+        let native = &mut self.compiled.native(on, &mut out, Bytes::Read(packet), at, std::ptr::null());
+        // SAFETY: the structure is filled in for the program's blocks.
+        unsafe { (self.paths.through)(native) };
+        // SAFETY: it was taken apart above, and what the blocks appended is initialised and within the capacity.
+        (left(native), unsafe { native.output() })
     }
 
     /// The first half of [`Flat::through`], up to a queue. If `at_once` says that a packet for this port and of this
@@ -174,11 +201,11 @@ impl Flat {
     #[inline(always)]
     pub fn receive(
         &self,
-        on: Passage<'_>,
+        on: (Passage<'_>, &mut Vec<u8>),
         (bytes, start): (&mut [u8], usize),
         at: Arrival,
         at_once: &mut dyn FnMut(u32, u32) -> bool,
-    ) -> (Passed, Vec<u8>) {
+    ) -> Passed {
         self.compiled.enter(on, Bytes::Replace(bytes, start), at, std::ptr::null(), |native| {
             let departing;
             // SAFETY: `enter` fills the structure in for the program's blocks, and the first half leaves it as the second
@@ -199,10 +226,10 @@ impl Flat {
     #[inline(always)]
     pub fn depart(
         &self,
-        on: Passage<'_>,
+        on: (Passage<'_>, &mut Vec<u8>),
         (bytes, start): (&mut [u8], usize),
         departure: &Departure,
-    ) -> (Passed, Vec<u8>) {
+    ) -> Passed {
         let departing = Departing {
             rid: u64::from(departure.rid),
             instance: u64::from(departure.instance),

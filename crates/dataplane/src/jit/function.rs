@@ -22,6 +22,7 @@ use smallvec::SmallVec;
 
 use crate::executor::{Part, View};
 use crate::jit::JitError;
+use crate::jit::in_place::InPlace;
 use crate::jit::known::{self, Limits};
 use crate::jit::native::Native;
 use crate::layout::Layout;
@@ -72,6 +73,9 @@ pub(crate) struct Gen<'a, 'f> {
     /// Where a packet goes that is dropped.
     pub out: Block,
     locals: HashMap<VarId, SmallVec<[Variable; 1]>>,
+    globals: HashMap<VarId, Variable>,
+    /// Whether the function begins with a frame that is zero.
+    pub from_zero: bool,
     regions: HashMap<Region, AliasRegion>,
     limits: Limits,
     /// Values that are read from the data of an action: from where, and how far behind.
@@ -86,8 +90,15 @@ pub(crate) struct Gen<'a, 'f> {
     signatures: HashMap<(usize, bool), SigRef>,
     /// Set in parsers.
     pub parsing: Option<super::parser::Parsing>,
+    pub in_place: InPlace,
     /// Blocks that no more jumps lead to.
     sealed: HashSet<Block>,
+    /// Of whole paths: how far the packet has come, see [`Native::stage`].
+    pub stage: Option<Variable>,
+    /// Whether the code so far may ask the architecture for something, see [`Native::requested`].
+    pub asks: bool,
+    /// Where a parser has run: the bytes that it has read.
+    pub parsed: Option<Variable>,
     /// False after a jump: what follows in the same IR block is dead.
     pub alive: bool,
     /// Bytes of stack slots. None is used twice.
@@ -120,6 +131,8 @@ impl<'a, 'f> Gen<'a, 'f> {
             labels: HashMap::new(),
             out,
             locals: HashMap::new(),
+            globals: HashMap::new(),
+            from_zero: false,
             regions: HashMap::new(),
             limits: Limits::new(),
             data: HashMap::new(),
@@ -129,7 +142,11 @@ impl<'a, 'f> Gen<'a, 'f> {
             read,
             signatures: HashMap::new(),
             parsing: None,
+            in_place: InPlace::default(),
             sealed: HashSet::new(),
+            stage: None,
+            asks: false,
+            parsed: None,
             alive: true,
             stack_used: 0,
         }
@@ -257,6 +274,7 @@ impl<'a, 'f> Gen<'a, 'f> {
     }
 
     pub fn store(&mut self, region: Region, value: Value, at: Value, offset: i32) {
+        self.writes(region);
         let flags = self.flags(region);
         self.b.ins().store(flags, value, at, offset);
     }
@@ -412,15 +430,30 @@ impl<'a, 'f> Gen<'a, 'f> {
         self.start(done);
     }
 
-    /// The limbs of a local that lives in registers.
-    pub fn local_limbs(&mut self, var: VarId) -> Option<Limbs> {
+    /// The limbs of a variable whose value is known without a look into the frame.
+    pub fn known_limbs(&mut self, var: VarId) -> Option<Limbs> {
         let width = self.program[var].width;
-        let variables = self.local(var)?;
+        let variables = match self.global(var) {
+            Some(variable) => smallvec::smallvec![variable],
+            None => self.local(var)?,
+        };
         let limbs = variables.iter().enumerate().map(|(k, variable)| {
             let value = self.b.use_var(*variable);
             self.limited(value, (width - 64 * k as u32).min(64))
         });
         Some(limbs.collect())
+    }
+
+    /// What has the value of a global variable beside the frame. To load what has just been stored takes as long as several
+    /// instructions, and what depends on it waits: the key of a lookup on what the lookup before has found.
+    pub fn global(&mut self, var: VarId) -> Option<Variable> {
+        let declared = &self.program[var];
+        if !self.from_zero || declared.home != VarHome::Global || declared.varbit || declared.width > 64 {
+            return None;
+        }
+        // Cranelift has 0 for a variable that nobody has defined.
+        let b = &mut self.b;
+        Some(*self.globals.entry(var).or_insert_with(|| b.declare_var(I64)))
     }
 
     /// The variables of a local that lives in registers.

@@ -16,6 +16,7 @@ pub(crate) mod flat;
 pub(crate) mod function;
 mod given;
 pub(crate) mod helpers;
+mod in_place;
 mod known;
 mod lookup;
 pub(crate) mod native;

@@ -90,6 +90,11 @@ impl Gen<'_, '_> {
         }
         self.start(finish);
         let cursor = self.b.use_var(cursor);
+        let up = self.add_const(cursor, i64::from(8 / unit - 1));
+        let bytes = self.shr_const(up, 3 - unit.trailing_zeros());
+        let parsed = self.b.declare_var(I64);
+        self.b.def_var(parsed, bytes);
+        self.parsed = Some(parsed);
         let cursor = self.shl_const(cursor, unit.trailing_zeros());
         self.store_ctx(offset_of!(Native, cursor), 8, cursor);
         self.parsing = None;

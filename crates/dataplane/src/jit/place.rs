@@ -111,7 +111,7 @@ impl Gen<'_, '_> {
     /// The bits `hi..=lo` of a place, at most 64 of them.
     pub fn read_bits(&mut self, place: &Place, hi: u32, lo: u32) -> Value {
         if let Place::Var(var) = place
-            && let Some(limbs) = self.local_limbs(*var)
+            && let Some(limbs) = self.known_limbs(*var)
         {
             return self.bits_of(&limbs, hi, lo);
         }
@@ -124,7 +124,7 @@ impl Gen<'_, '_> {
 
     pub fn read_limbs(&mut self, place: &Place, width: u32) -> Limbs {
         if let Place::Var(var) = place
-            && let Some(limbs) = self.local_limbs(*var)
+            && let Some(limbs) = self.known_limbs(*var)
         {
             return limbs;
         }
@@ -219,6 +219,11 @@ impl Gen<'_, '_> {
             }
             return;
         }
+        if let Place::Var(var) = place
+            && let Some(variable) = self.global(*var)
+        {
+            self.b.def_var(variable, value[0]);
+        }
         let Some((base, slot)) = self.place(place) else {
             return;
         };
@@ -303,6 +308,7 @@ impl Gen<'_, '_> {
 
     /// Copies bytes between memory that does not overlap, or is the same.
     pub fn copy(&mut self, to: (Value, Region, i32), from: (Value, Region, i32), bytes: u32) {
+        self.writes(to.1);
         if bytes > 256 {
             let dst = self.add_const(to.0, i64::from(to.2));
             let src = self.add_const(from.0, i64::from(from.2));
@@ -373,6 +379,7 @@ impl Gen<'_, '_> {
 
     /// Zeroes bytes.
     pub fn zero(&mut self, at: Value, region: Region, offset: i32, bytes: u32) {
+        self.writes(region);
         if bytes > 256 {
             let at = self.add_const(at, i64::from(offset));
             let len = self.iconst(u64::from(bytes));

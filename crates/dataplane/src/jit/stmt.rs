@@ -83,7 +83,11 @@ impl Gen<'_, '_> {
             }
             Stmt::Apply { table, hit, action_run } => self.apply(*table, *hit, *action_run)?,
             Stmt::Extern(call) => self.extern_call(call)?,
-            Stmt::Extract { header, varbit_bits } => self.extract(header, varbit_bits.as_ref())?,
+            Stmt::Extract { header, varbit_bits } => {
+                self.in_place.extracting = true;
+                self.extract(header, varbit_bits.as_ref())?;
+                self.in_place.extracting = false;
+            }
             Stmt::Lookahead { into } => self.lookahead(into)?,
             Stmt::Advance { bits } => self.advance(bits)?,
             Stmt::Verify { cond, error } => self.verify(cond, error)?,
@@ -229,6 +233,9 @@ impl Gen<'_, '_> {
         let (from, width) = self.varbit(src);
         let (to, max) = self.varbit(dst);
         let exists = self.b.ins().icmp_imm_s(IntCC::NotEqual, to, 0);
+        if let Some((base, _)) = self.place(dst) {
+            self.writes(base.region);
+        }
         self.when(exists, |g| {
             let [max, most] = [max, max.min(width)].map(|bits| g.iconst(u64::from(bits)));
             g.call(helpers::varbit_copy as *const u8, &[to, from, max, most], false);

@@ -1,4 +1,4 @@
-//! Expressions wider than 64 bits, limb by limb. What has no short limb form (products, quotients, shifts by an unknown
+//! Expressions wider than 64 bits, limb by limb. What has no short limb form (products of more than two limbs, quotients, shifts by an unknown
 //! amount, saturation) is computed by a helper on limbs in memory.
 
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -129,6 +129,10 @@ impl Gen<'_, '_> {
                 let (value, _) = self.subtract(&a, &b);
                 self.truncate_limbs(value, width)
             }
+            BinOp::Mul if count == 2 => {
+                let value = self.multiply(&a, &b);
+                self.truncate_limbs(value, width)
+            }
             _ => {
                 let b = self.spill(&b);
                 self.wide_helper(op, &a, b, width)
@@ -222,6 +226,17 @@ impl Gen<'_, '_> {
                 }
             })
             .collect()
+    }
+
+    /// The low two limbs of a product of two.
+    fn multiply(&mut self, a: &[Value], b: &[Value]) -> Limbs {
+        let low = self.b.ins().imul(a[0], b[0]);
+        let carried = self.b.ins().umulhi(a[0], b[0]);
+        let left = self.b.ins().imul(a[1], b[0]);
+        let right = self.b.ins().imul(a[0], b[1]);
+        let high = self.b.ins().iadd(left, right);
+        let high = self.b.ins().iadd(high, carried);
+        Limbs::from_slice(&[low, high])
     }
 
     /// a - b and the borrow (0 or 1).

@@ -98,6 +98,7 @@ impl Gen<'_, '_> {
     fn first_half(&mut self, v1: &V1Model) -> Result<(), JitError> {
         let standard = &v1.standard;
         self.zero_frame(standard);
+        self.from_zero = true;
         self.set_stage(stage::INGRESS);
         let port = self.load_ctx(offset_of!(Native, port), 8);
         let length = self.load_ctx_fixed(offset_of!(Native, wire_len));
@@ -166,15 +167,20 @@ impl Gen<'_, '_> {
         let Some(headers) = self.plain(body) else {
             return self.append(v1, whole);
         };
-        let total = self.emitted(&headers);
-        let cursor = self.load_ctx(offset_of!(Native, cursor), 8);
-        let cursor = self.add_const(cursor, 7);
-        let parsed = self.shr_const(cursor, 3);
+        let parsed = match self.parsed {
+            Some(parsed) => self.b.use_var(parsed),
+            None => {
+                let cursor = self.load_ctx(offset_of!(Native, cursor), 8);
+                let cursor = self.add_const(cursor, 7);
+                self.shr_const(cursor, 3)
+            }
+        };
         let len = self.load_ctx_fixed(offset_of!(Native, packet_len));
         let parsed = self.b.ins().umin(parsed, len);
         let packet = self.load_ctx_fixed(offset_of!(Native, packet));
         let payload = self.b.ins().iadd(packet, parsed);
         if whole {
+            let total = self.emitted(&headers);
             let behind = self.b.ins().isub(len, parsed);
             let all = self.b.ins().iadd(total, behind);
             let at = self.room(all);
@@ -184,6 +190,18 @@ impl Gen<'_, '_> {
             self.set_stage(stage::OUT);
             return Ok(());
         }
+        let done = self.block();
+        let list: Vec<HeaderId> = headers.iter().map(|header| header.id).collect();
+        if let Some(changed) = self.may_stay(&self.program[v1.parser], &list) {
+            let (same, other) = (self.block(), self.block());
+            self.branch(changed, other, same);
+            self.start(same);
+            self.store_ctx(offset_of!(Native, front), 8, parsed);
+            self.set_stage(stage::REPLACED);
+            self.jump(done);
+            self.start(other);
+        }
+        let total = self.emitted(&headers);
         let front = self.load_ctx(offset_of!(Native, front), 8);
         let room = self.b.ins().iadd(front, parsed);
         let fits = self.b.ins().icmp(IntCC::UnsignedLessThanOrEqual, total, room);
@@ -198,6 +216,8 @@ impl Gen<'_, '_> {
         self.emit_all(&headers, at);
         self.store_ctx(offset_of!(Native, front), 8, total);
         self.set_stage(stage::REPLACED);
+        self.jump(done);
+        self.start(done);
         Ok(())
     }
 
@@ -276,9 +296,11 @@ impl Gen<'_, '_> {
         self.read.contains(&var) || pipeline.contains(&Some(var))
     }
 
+    /// Stored where the function ends.
     fn set_stage(&mut self, stage: u64) {
         let stage = self.iconst(stage);
-        self.store_ctx(offset_of!(Native, stage), 4, stage);
+        let variable = *self.stage.get_or_insert_with(|| self.b.declare_var(I64));
+        self.b.def_var(variable, stage);
     }
 
     /// Sets metadata that somebody reads.
@@ -316,6 +338,9 @@ impl Gen<'_, '_> {
 
     /// Returns to the pipeline if the program asked for something.
     fn unless_requested(&mut self) {
+        if !self.asks {
+            return;
+        }
         let requested = self.load_ctx(offset_of!(Native, requested), 8);
         let none = self.is_zero(requested);
         self.go_on_if(none);

@@ -50,7 +50,6 @@ impl Pipeline {
         let on = Passage {
             frame: &mut work.frame,
             cursor: 0,
-            out: std::mem::take(&mut self.headers),
             state: &mut self.state,
             rng: &mut self.rng,
             requests: &mut self.requests,
@@ -59,8 +58,8 @@ impl Pipeline {
             work: first,
         };
         let at = Arrival { port, now: self.clock.of(now) };
-        let (Passed { came, cursor, work: left }, out) = flat.receive(on, packet.room(), at, at_once);
-        self.headers = out;
+        let on = (on, &mut self.headers);
+        let Passed { came, cursor, work: left } = flat.receive(on, packet.room(), at, at_once);
         match came {
             Through::Replaced { headers, .. } => {
                 self.keep_work(work);
@@ -124,7 +123,6 @@ impl Pipeline {
             let on = Passage {
                 frame: &mut work.frame,
                 cursor: work.cursor,
-                out: std::mem::take(&mut self.headers),
                 state: &mut self.state,
                 rng: &mut self.rng,
                 requests: &mut self.requests,
@@ -142,8 +140,8 @@ impl Pipeline {
                 enq_qdepth: queue.enq_qdepth,
                 deq_qdepth: queue.deq_qdepth,
             };
-            let (Passed { came, cursor, work: left }, out) = flat.depart(on, packet.room(), &departure);
-            self.headers = out;
+            let on = (on, &mut self.headers);
+            let Passed { came, cursor, work: left } = flat.depart(on, packet.room(), &departure);
             match came {
                 Through::Replaced { headers, .. } => {
                     let mut packet = work.packet.take()?;
@@ -203,7 +201,6 @@ impl Pipeline {
         let on = Passage {
             frame: &mut work.frame,
             cursor: 0,
-            out: self.buffers.take(),
             state: &mut self.state,
             rng: &mut self.rng,
             requests: &mut self.requests,
@@ -212,7 +209,8 @@ impl Pipeline {
             work: first,
         };
         let at = Arrival { port, now: self.clock.of(now) };
-        let (Passed { came, cursor, work: left }, out) = flat.through(on, bytes, at);
+        let out = self.buffers.take();
+        let (Passed { came, cursor, work: left }, out) = flat.through(on, out, bytes, at);
         if let Through::Out { port } = came {
             outputs.push(Output { port, bytes: out, zero_len: 0 });
             return true;

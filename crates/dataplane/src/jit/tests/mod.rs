@@ -6,6 +6,7 @@ mod lookups;
 mod malformed;
 mod memory;
 mod size;
+mod sums;
 
 use std::sync::Arc;
 
