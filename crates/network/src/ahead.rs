@@ -36,11 +36,14 @@ impl Network {
     /// One event is about to be handled: the next one's packet or connection.
     pub(crate) fn event_ahead(&self) {
         match self.events.guess() {
-            Some(Event::Single(packet)) => {
+            Some((_, Event::Single(packet))) => {
                 prefetch(self.packets.get(packet), size_of::<Slot>().div_ceil(LINE))
             }
-            Some(Event::Timer(endpoint)) => {
-                if let Some(connection) = &self.endpoints[endpoint as usize].connection {
+            Some((at, Event::Timer(endpoint))) => {
+                let endpoint = &self.endpoints[endpoint as usize];
+                if endpoint.has_work(at)
+                    && let Some(connection) = &endpoint.connection
+                {
                     prefetch(&**connection, size_of::<Connection>().div_ceil(LINE));
                 }
             }

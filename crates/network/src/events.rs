@@ -252,11 +252,12 @@ impl Events {
         }
     }
 
-    /// What comes next, as far as the wheel knows: a guess.
+    /// What comes next and when, as far as the wheel knows: a guess.
     #[inline]
-    pub fn guess(&self) -> Option<Event> {
+    pub fn guess(&self) -> Option<(u64, Event)> {
         let first = self.wheel.first();
-        (first != NONE).then(|| Event::unpack(first as u64))
+        // By its time alone: the entry was just written in halves, and a load of both would wait for them.
+        (time(first) != u64::MAX).then(|| (time(first), Event::unpack(first as u64)))
     }
 
     #[inline(always)]

@@ -27,6 +27,17 @@ pub enum Phase {
     TimedOut,
 }
 
+/// What comes of a connection that has sent all that it may, until a segment comes, the application writes, or it wakes up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rest {
+    /// Something might be sent at another time.
+    Busy,
+    /// It has nothing to send, and nothing changes however often it is asked.
+    Idle,
+    /// Its congestion window holds it back; each time that it is asked this is noted, and no more: see [`Connection::still_limited`].
+    Limited,
+}
+
 /// A RST that is to be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reset {
@@ -241,6 +252,19 @@ impl Connection {
             at = at.min(goes_on);
         }
         at
+    }
+
+    /// What comes of [`Connection::advance`] and [`Connection::transmit`] before [`Connection::next_wakeup`], now that nothing may be
+    /// sent.
+    #[inline]
+    pub fn rest(&self) -> Rest {
+        if self.phase == Phase::Established { self.sender.rest() } else { Rest::Busy }
+    }
+
+    /// In place of asking one that is [`Rest::Limited`] before it wakes up.
+    #[inline]
+    pub fn still_limited(&mut self, now: Time) {
+        self.sender.cwnd_stamp = now;
     }
 
     /// Runs the timers that are due.

@@ -38,5 +38,5 @@ mod statistics;
 mod window;
 
 pub use config::{Config, EcnMode, RTO_INIT, RTO_MAX};
-pub use connection::{Connection, Phase};
+pub use connection::{Connection, Phase, Rest};
 pub use statistics::Statistics;
