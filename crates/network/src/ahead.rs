@@ -24,7 +24,7 @@ impl Network {
     /// These packets arrive next on a wire.
     pub(crate) fn packets_ahead(&self, [next, later]: [Option<PacketId>; 2]) {
         if let Some(later) = later {
-            prefetch(self.packets.get(later), size_of::<Slot>().div_ceil(LINE));
+            self.packet_ahead(later);
         }
         if let Some(next) = next
             && let Some(endpoint) = self.endpoints.get(self.packets.get(next).endpoint as usize)
@@ -33,12 +33,11 @@ impl Network {
         }
     }
 
-    /// One event is about to be handled: the next one's packet or connection.
+    /// One event is about to be handled: the next one's packet or connection, and what of the one behind that is needed to find these.
     pub(crate) fn event_ahead(&self) {
-        match self.events.guess() {
-            Some((_, Event::Single(packet))) => {
-                prefetch(self.packets.get(packet), size_of::<Slot>().div_ceil(LINE))
-            }
+        let [next, later] = self.events.guess();
+        match next {
+            Some((_, Event::Single(packet))) => self.packet_ahead(packet),
             Some((at, Event::Timer(endpoint))) => {
                 let endpoint = &self.endpoints[endpoint as usize];
                 if endpoint.has_work(at)
@@ -49,6 +48,17 @@ impl Network {
             }
             _ => {}
         }
+        match later {
+            Some((_, Event::Single(packet))) => self.packet_ahead(packet),
+            Some((_, Event::Timer(endpoint))) => prefetch(&self.endpoints[endpoint as usize], 1),
+            _ => {}
+        }
+    }
+
+    /// A packet will be looked at.
+    #[inline]
+    pub(crate) fn packet_ahead(&self, id: PacketId) {
+        prefetch(self.packets.get(id), size_of::<Slot>().div_ceil(LINE));
     }
 
     /// A packet is on its way to a router's port: if a host is behind it, the packet's connection is next.

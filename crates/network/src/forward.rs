@@ -285,6 +285,11 @@ impl Network {
         let next = p.next_managed(self.now, &mut dropped);
         dropped.into_iter().for_each(|id| self.packets.free(id));
         if let Some((id, queue, waited)) = next {
+            if self.crowded()
+                && let Some(behind) = self.ports[port as usize].managed.as_ref().and_then(|m| m.behind(queue))
+            {
+                self.packet_ahead(behind);
+            }
             self.emit(port, id, queue, waited);
         }
         self.ports[port as usize].ask_again(self.now)

@@ -237,6 +237,15 @@ impl Managed {
         }
     }
 
+    /// The packet that waits behind the one that a queue has just given away, where packets of a queue keep their order.
+    pub fn behind(&self, queue: usize) -> Option<PacketId> {
+        match self {
+            Managed::Codel(fifo, _) | Managed::Pie(fifo, _) => fifo.waiting.front().map(|first| first.packet),
+            Managed::Classes(classes) => classes.port.first(queue).map(|first| first.packet),
+            Managed::Fair(_) => None,
+        }
+    }
+
     /// From when on there is something to send; `None`: nothing waits.
     pub fn next(&self) -> Option<u64> {
         match self {
