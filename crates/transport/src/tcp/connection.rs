@@ -8,7 +8,7 @@ use super::config::Config;
 use super::receiver::Receiver;
 use super::sender::{Sender, Timer};
 use super::statistics::Statistics;
-use crate::cc::{CongestionControl, Flow};
+use crate::cc::{CongestionControl, Control, Flow};
 use crate::segment::Ecn;
 
 /// Where the connection is in its life.
@@ -88,18 +88,18 @@ pub struct Connection {
 
 impl Connection {
     /// One that opens: a SYN goes out with the next [`Connection::transmit`].
-    pub fn connect(config: Config, cc: Box<dyn CongestionControl>) -> Connection {
+    pub fn connect(config: Config, cc: Control) -> Connection {
         let mut connection = Connection::new(config, cc, Phase::SynSent);
         connection.syn_due = true;
         connection
     }
 
     /// One that waits for a SYN.
-    pub fn listen(config: Config, cc: Box<dyn CongestionControl>) -> Connection {
+    pub fn listen(config: Config, cc: Control) -> Connection {
         Connection::new(config, cc, Phase::Listen)
     }
 
-    fn new(config: Config, cc: Box<dyn CongestionControl>, phase: Phase) -> Connection {
+    fn new(config: Config, cc: Control, phase: Phase) -> Connection {
         Connection {
             sender: Sender::new(&config, config.mss, cc),
             receiver: Receiver::new(&config),
