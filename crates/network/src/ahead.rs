@@ -61,13 +61,13 @@ impl Network {
         prefetch(self.packets.get(id), size_of::<Slot>().div_ceil(LINE));
     }
 
-    /// A packet is on its way to a router's port: if a host is behind it, the packet's connection is next.
+    /// A packet is on its way to a router's port: if a host is behind it, the packet's connection is next, and before that its endpoint.
     pub(crate) fn connection_ahead(&self, port: u32, id: PacketId) {
         let to = self.ports[port as usize].to;
-        if self.nodes[to as usize].host != NO_HOST
-            && let Some(endpoint) = self.endpoints.get(self.packets.get(id).endpoint as usize)
-            && let Some(connection) = &endpoint.connection
-        {
+        let Some(endpoint) = self.endpoints.get(self.packets.get(id).endpoint as usize) else { return };
+        if self.nodes[to as usize].host == NO_HOST {
+            prefetch(endpoint, 1);
+        } else if let Some(connection) = &endpoint.connection {
             prefetch(&**connection, size_of::<Connection>().div_ceil(LINE));
         }
     }

@@ -114,8 +114,9 @@ impl Outcome {
     }
 }
 
-/// Half of a flow. Connections live from the start of the flow to its end.
+/// Half of a flow: a line of the cache. Connections live from the start of the flow to its end.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(crate) struct Endpoint {
     pub connection: Option<Box<Connection>>,
     /// Host that it is on, and the host of the other half.

@@ -20,15 +20,15 @@ impl Queued for Waiting {
     }
 }
 
-/// In place of a queue's number: it is not known.
-const UNKNOWN: u32 = u32::MAX;
+/// In place of a queue's number: it is not known, or too large to be kept.
+const UNKNOWN: u8 = u8::MAX;
 
 #[derive(Debug)]
 pub(crate) struct Classes {
     pub port: Port<Waiting>,
     filter: HashMap<FlowKey, u32, foldhash::fast::FixedState>,
-    /// By endpoint, what the filter has said of packets for it: a byte or two of each packet's flow rather than a look into the filter.
-    said: Vec<u32>,
+    /// By endpoint, what the filter has said of packets for it: a byte for each rather than a look into the filter.
+    said: Vec<u8>,
 }
 
 impl Classes {
@@ -54,7 +54,7 @@ impl Classes {
     fn queue_of(&mut self, Flow { endpoint, key }: Flow<impl FnOnce() -> FlowKey>) -> u32 {
         let said = endpoint.and_then(|endpoint| self.said.get(endpoint as usize));
         if let Some(queue) = said.filter(|queue| **queue != UNKNOWN) {
-            return *queue;
+            return u32::from(*queue);
         }
         let queue = self.filter.get(&key()).copied().unwrap_or(0);
         if let Some(endpoint) = endpoint {
@@ -62,7 +62,7 @@ impl Classes {
             if self.said.len() <= place {
                 self.said.resize(place + 1, UNKNOWN);
             }
-            self.said[place] = queue;
+            self.said[place] = u8::try_from(queue).unwrap_or(UNKNOWN);
         }
         queue
     }

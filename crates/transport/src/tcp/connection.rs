@@ -60,7 +60,8 @@ pub(super) const CE_COUNTER_START: u32 = 5;
 
 #[derive(Debug)]
 pub struct Connection {
-    pub(super) config: Config,
+    /// Looked at when it opens, and when it is given up.
+    pub(super) config: Box<Config>,
     pub(super) phase: Phase,
     pub(super) sender: Sender,
     pub(super) receiver: Receiver,
@@ -120,7 +121,7 @@ impl Connection {
             reset_due: None,
             probe_due: false,
             phase,
-            config,
+            config: Box::new(config),
         }
     }
 

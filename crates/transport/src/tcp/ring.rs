@@ -14,7 +14,7 @@ pub(super) struct Ring {
     here: [Sent; HERE],
     first: usize,
     len: usize,
-    /// Packets behind them.
+    /// Packets behind them, if there is no room there.
     more: VecDeque<Sent>,
 }
 
@@ -24,7 +24,7 @@ impl Ring {
     }
 
     pub fn push(&mut self, packet: Sent) {
-        if self.len < HERE && self.more.is_empty() {
+        if self.len < HERE {
             self.here[(self.first + self.len) % HERE] = packet;
             self.len += 1;
         } else {
@@ -33,11 +33,15 @@ impl Ring {
     }
 
     pub fn drop_first(&mut self) {
-        if self.len > 0 {
-            self.first = (self.first + 1) % HERE;
-            self.len -= 1;
-        } else {
-            self.more.pop_front();
+        if self.len == 0 {
+            return;
+        }
+        let place = self.first;
+        self.first = (place + 1) % HERE;
+        // All places have packets if there are more.
+        match self.more.pop_front() {
+            Some(next) => self.here[place] = next,
+            None => self.len -= 1,
         }
     }
 
