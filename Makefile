@@ -155,6 +155,7 @@ bench: setup
 	$(BIN)/python benches/clos.py
 	$(BIN)/python benches/monitor.py
 	$(BIN)/python benches/rounds.py
+	$(BIN)/python benches/fct.py
 	$(BIN)/python benches/view.py
 	if [ $$(id -u) = 0 ]; then $(BIN)/python benches/live.py && $(BIN)/python benches/watched.py && $(BIN)/python benches/agent.py; else echo 'the live benches need root' >&2; fi
 

@@ -24,7 +24,7 @@ impl Network {
     /// These packets arrive next on a wire.
     pub(crate) fn packets_ahead(&self, [next, later]: [Option<PacketId>; 2]) {
         if let Some(later) = later {
-            prefetch(self.packets.get(later), size_of::<Slot>().div_ceil(LINE));
+            self.packet_ahead(later);
         }
         if let Some(next) = next
             && let Some(endpoint) = self.endpoints.get(self.packets.get(next).endpoint as usize)
@@ -33,28 +33,41 @@ impl Network {
         }
     }
 
-    /// One event is about to be handled: the next one's packet or connection.
+    /// One event is about to be handled: the next one's packet or connection, and what of the one behind that is needed to find these.
     pub(crate) fn event_ahead(&self) {
-        match self.events.guess() {
-            Some(Event::Single(packet)) => {
-                prefetch(self.packets.get(packet), size_of::<Slot>().div_ceil(LINE))
-            }
-            Some(Event::Timer(endpoint)) => {
-                if let Some(connection) = &self.endpoints[endpoint as usize].connection {
+        let [next, later] = self.events.guess();
+        match next {
+            Some((_, Event::Single(packet))) => self.packet_ahead(packet),
+            Some((at, Event::Timer(endpoint))) => {
+                let endpoint = &self.endpoints[endpoint as usize];
+                if endpoint.has_work(at)
+                    && let Some(connection) = &endpoint.connection
+                {
                     prefetch(&**connection, size_of::<Connection>().div_ceil(LINE));
                 }
             }
             _ => {}
         }
+        match later {
+            Some((_, Event::Single(packet))) => self.packet_ahead(packet),
+            Some((_, Event::Timer(endpoint))) => prefetch(&self.endpoints[endpoint as usize], 1),
+            _ => {}
+        }
     }
 
-    /// A packet is on its way to a router's port: if a host is behind it, the packet's connection is next.
+    /// A packet will be looked at.
+    #[inline]
+    pub(crate) fn packet_ahead(&self, id: PacketId) {
+        prefetch(self.packets.get(id), size_of::<Slot>().div_ceil(LINE));
+    }
+
+    /// A packet is on its way to a router's port: if a host is behind it, the packet's connection is next, and before that its endpoint.
     pub(crate) fn connection_ahead(&self, port: u32, id: PacketId) {
         let to = self.ports[port as usize].to;
-        if self.nodes[to as usize].host != NO_HOST
-            && let Some(endpoint) = self.endpoints.get(self.packets.get(id).endpoint as usize)
-            && let Some(connection) = &endpoint.connection
-        {
+        let Some(endpoint) = self.endpoints.get(self.packets.get(id).endpoint as usize) else { return };
+        if self.nodes[to as usize].host == NO_HOST {
+            prefetch(endpoint, 1);
+        } else if let Some(connection) = &endpoint.connection {
             prefetch(&**connection, size_of::<Connection>().div_ceil(LINE));
         }
     }

@@ -252,11 +252,13 @@ impl Events {
         }
     }
 
-    /// What comes next, as far as the wheel knows: a guess.
+    /// What comes next and when, and what behind that, as far as the wheel knows: a guess.
     #[inline]
-    pub fn guess(&self) -> Option<Event> {
-        let first = self.wheel.first();
-        (first != NONE).then(|| Event::unpack(first as u64))
+    pub fn guess(&self) -> [Option<(u64, Event)>; 2] {
+        [self.wheel.first(), self.wheel.second()].map(|entry| {
+            // By its time alone: the entry was just written in halves, and a load of both would wait for them.
+            (time(entry) != u64::MAX).then(|| (time(entry), Event::unpack(entry as u64)))
+        })
     }
 
     #[inline(always)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use transport::segment::Ecn;
-use transport::tcp::{Config, Connection, Statistics};
+use transport::tcp::{Config, Connection, Rest, Statistics};
 use transport::udp::{self, Load, Pattern};
 use units::{Bytes, Rate, Time};
 
@@ -114,8 +114,9 @@ impl Outcome {
     }
 }
 
-/// Half of a flow. Connections live from the start of the flow to its end.
+/// Half of a flow: a line of the cache. Connections live from the start of the flow to its end.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(crate) struct Endpoint {
     pub connection: Option<Box<Connection>>,
     /// Host that it is on, and the host of the other half.
@@ -127,14 +128,39 @@ pub(crate) struct Endpoint {
     pub page: u32,
     /// Earliest timer event under way; `u64::MAX`: none.
     pub timer: u64,
+    /// All that comes of a timer event before this is another one then: the connection's timer was set later since. 0: each is handled.
+    pub rests_until: u64,
+    /// Why it rests.
+    pub rest: Rest,
     /// What it sends waits this long before it comes to the host's port; with [`AGENT`]: the host has an agent.
     pub hold: u64,
 }
 
 impl Endpoint {
+    pub fn new((host, peer_host): (u32, u32), hash: u32, page: u32, hold: u64) -> Endpoint {
+        let rest = Rest::Busy;
+        Endpoint {
+            connection: None,
+            host,
+            peer_host,
+            hash,
+            page,
+            timer: u64::MAX,
+            rests_until: 0,
+            rest,
+            hold,
+        }
+    }
+
     /// As it is before it has a connection.
     pub fn unopened(&self) -> Endpoint {
-        Endpoint { connection: None, timer: u64::MAX, ..*self }
+        Endpoint { connection: None, timer: u64::MAX, rests_until: 0, rest: Rest::Busy, ..*self }
+    }
+
+    /// Whether the connection has something to do when a timer event of that time comes.
+    #[inline]
+    pub fn has_work(&self, at: u64) -> bool {
+        self.timer == at && self.rests_until <= at
     }
 }
 

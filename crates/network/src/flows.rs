@@ -74,8 +74,7 @@ impl Network {
         let hash = (self.random.next_u64() >> 32) as u32;
         let extra = flow.extra_delay.as_ps();
         for (host, peer_host, hold) in [(from, to, extra), (to, from, 0)] {
-            let timer = u64::MAX;
-            self.endpoints.push(Endpoint { connection: None, host, peer_host, hash, page, timer, hold });
+            self.endpoints.push(Endpoint::new((host, peer_host), hash, page, hold));
         }
         self.plans.push(Plan { number, flow, outcome: Outcome::default() });
         self.kinds.push(Kind::Tcp(plan));

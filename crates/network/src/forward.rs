@@ -7,8 +7,9 @@ use wire::packet::{Packet, Written};
 use wire::{tcp, udp};
 
 use crate::addresses;
-use crate::aqm::{FlowKey, Offered};
+use crate::aqm::{Flow, FlowKey, Offered};
 use crate::event::Event;
+use crate::flow::{Endpoint, Source};
 use crate::network::Network;
 use crate::node::NO_HOST;
 use crate::parts::draws;
@@ -132,23 +133,7 @@ impl Network {
 
     /// Those of a packet that is fields.
     fn addresses(&self, slot: &Slot) -> Addresses {
-        let endpoint = slot.endpoint;
-        match slot.packet {
-            Packet::Udp(_) => addresses::of(endpoint, false, self.sources[endpoint as usize].host, slot.to),
-            // From the other half of the flow.
-            _ => addresses::of(endpoint, true, self.endpoints[endpoint as usize ^ 1].host, slot.to),
-        }
-    }
-
-    /// The flow that a packet is of.
-    fn flow_key(&self, slot: &Slot) -> FlowKey {
-        let (protocol, addresses) = match &slot.packet {
-            Packet::Tcp(_) => (tcp::PROTOCOL, self.addresses(slot)),
-            Packet::Udp(_) => (udp::PROTOCOL, self.addresses(slot)),
-            Packet::Bytes(written) => written.as_ref().and_then(|w| w.five_tuple()).unwrap_or_default(),
-        };
-        let Addresses { from, to, port_from, port_to, .. } = addresses;
-        FlowKey::new(from, to, protocol, port_from, port_to)
+        addresses_of(&self.endpoints, &self.sources, slot)
     }
 
     /// Starts the ports of a switch that have got something to send and are free.
@@ -255,11 +240,11 @@ impl Network {
     /// Hands a packet to a port with a managed queue.
     fn send_managed(&mut self, port: u32, id: PacketId) {
         let slot = self.packets.get(id);
-        let by_flow = self.ports[port as usize].managed.as_ref().is_some_and(|managed| managed.by_flow());
-        let key = if by_flow { self.flow_key(slot) } else { FlowKey::default() };
+        let endpoint = matches!(slot.packet, Packet::Tcp(_)).then_some(slot.endpoint);
+        let flow = Flow { endpoint, key: || flow_key(&self.endpoints, &self.sources, slot) };
         let mut dropped = Vec::new();
         let p = &mut self.ports[port as usize];
-        let offered = p.manage(self.now, (id, slot), key, &mut self.random, &mut dropped);
+        let offered = p.manage(self.now, (id, slot), flow, &mut self.random, &mut dropped);
         dropped.into_iter().for_each(|id| self.packets.free(id));
         match offered {
             Offered::Dropped => self.packets.free(id),
@@ -285,6 +270,11 @@ impl Network {
         let next = p.next_managed(self.now, &mut dropped);
         dropped.into_iter().for_each(|id| self.packets.free(id));
         if let Some((id, queue, waited)) = next {
+            if self.crowded()
+                && let Some(behind) = self.ports[port as usize].managed.as_ref().and_then(|m| m.behind(queue))
+            {
+                self.packet_ahead(behind);
+            }
             self.emit(port, id, queue, waited);
         }
         self.ports[port as usize].ask_again(self.now)
@@ -316,4 +306,25 @@ impl Network {
         }
         self.events.push(at + later, Event::Single(id));
     }
+}
+
+/// Addresses and ports of a packet that is fields.
+fn addresses_of(endpoints: &[Endpoint], sources: &[Source], slot: &Slot) -> Addresses {
+    let endpoint = slot.endpoint;
+    match slot.packet {
+        Packet::Udp(_) => addresses::of(endpoint, false, sources[endpoint as usize].host, slot.to),
+        // From the other half of the flow.
+        _ => addresses::of(endpoint, true, endpoints[endpoint as usize].peer_host, slot.to),
+    }
+}
+
+/// The flow that a packet is of.
+fn flow_key(endpoints: &[Endpoint], sources: &[Source], slot: &Slot) -> FlowKey {
+    let (protocol, addresses) = match &slot.packet {
+        Packet::Tcp(_) => (tcp::PROTOCOL, addresses_of(endpoints, sources, slot)),
+        Packet::Udp(_) => (udp::PROTOCOL, addresses_of(endpoints, sources, slot)),
+        Packet::Bytes(written) => written.as_ref().and_then(|w| w.five_tuple()).unwrap_or_default(),
+    };
+    let Addresses { from, to, port_from, port_to, .. } = addresses;
+    FlowKey::new(from, to, protocol, port_from, port_to)
 }

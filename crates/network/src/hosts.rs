@@ -2,7 +2,7 @@
 
 use transport::cc;
 use transport::segment::{Flags, Segment};
-use transport::tcp::{Connection, Phase};
+use transport::tcp::{Connection, Phase, Rest};
 use transport::udp;
 use units::Time;
 use wire::packet::{Arrived, Datagram, Packet};
@@ -186,6 +186,8 @@ impl Network {
         let endpoint = &mut self.endpoints[index as usize];
         let Some(connection) = &endpoint.connection else { return };
         let wake = connection.next_wakeup(now).as_ps();
+        endpoint.rest = if hold & AGENT == 0 { connection.rest() } else { Rest::Busy };
+        endpoint.rests_until = if endpoint.rest == Rest::Busy { 0 } else { wake };
         if wake < endpoint.timer {
             endpoint.timer = wake.max(self.now);
             self.events.push(endpoint.timer, Event::Timer(index));
@@ -200,6 +202,13 @@ impl Network {
         }
         endpoint.timer = u64::MAX;
         let Some(connection) = &mut endpoint.connection else { return };
+        if endpoint.rests_until > self.now {
+            if endpoint.rest == Rest::Limited {
+                connection.still_limited(Time::from_ps(self.now));
+            }
+            self.timer_later(index);
+            return;
+        }
         connection.advance(Time::from_ps(self.now));
         self.pump(index);
         if self.closing(index) {
@@ -207,6 +216,16 @@ impl Network {
                 self.notify_agents(index);
             }
             self.retire(index / 2);
+        }
+    }
+
+    /// A timer event has come for a connection that rests: all that comes of it is the next one.
+    #[inline]
+    fn timer_later(&mut self, index: u32) {
+        let endpoint = &mut self.endpoints[index as usize];
+        if endpoint.rests_until < u64::MAX {
+            endpoint.timer = endpoint.rests_until;
+            self.events.push(endpoint.timer, Event::Timer(index));
         }
     }
 

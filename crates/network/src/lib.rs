@@ -17,6 +17,7 @@
 //! | `agent`, `agents` | what stands between a host's connections and its port |
 //! | `events`, `wheel`, `far`, `heap` | the queue of events |
 //! | `ahead` | memory that is soon needed |
+//! | `large_pages` | memory in large pages |
 //! | `pool` | packets under way |
 //! | `port` | an output queue with the wire behind it |
 //! | `aqm` | queue management of plain ports |
@@ -49,6 +50,7 @@ mod flows;
 mod forward;
 mod heap;
 mod hosts;
+mod large_pages;
 mod network;
 mod node;
 mod outgoing;

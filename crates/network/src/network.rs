@@ -4,6 +4,7 @@ use crate::agent::Agents;
 use crate::capture::{Capture, Watcher};
 use crate::events::Events;
 use crate::flow::{Endpoint, Plan, Source};
+use crate::large_pages::LargePages;
 use crate::node::{Node, Planned, SwitchNode};
 use crate::outgoing::Outside;
 use crate::page::RequestResponse;
@@ -65,6 +66,7 @@ pub struct Network {
     pub(crate) seed: u64,
     pub(crate) random: Random,
     pub(crate) routed: bool,
+    pub(crate) large_pages: LargePages,
     pub(crate) parts: Parts,
     /// Events handled, packets carried over links, packets for connections that are gone.
     pub(crate) handled: u64,
@@ -101,6 +103,7 @@ impl Network {
             seed,
             random: Random::new(seed),
             routed: false,
+            large_pages: LargePages::default(),
             parts: Parts::default(),
             handled: 0,
             hops: 0,

@@ -122,6 +122,12 @@ impl Pool {
         self.free.push(id);
     }
 
+    /// Addresses of the memory that they are in, and behind it.
+    pub fn memory(&self) -> (usize, usize) {
+        let from = self.slots.as_ptr() as usize;
+        (from, from + self.slots.capacity() * size_of::<Slot>())
+    }
+
     /// Packets that exist.
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use units::{Bytes, Rate, Time};
 
-use crate::aqm::{Aqm, FlowKey, Managed, Offered, Waiting};
+use crate::aqm::{Aqm, Flow, FlowKey, Managed, Offered, Waiting};
 use crate::parts::{Numbers, draws};
 use crate::pool::{PacketId, Slot};
 use crate::record::Histogram;
@@ -306,7 +306,7 @@ impl Port {
         &mut self,
         now: u64,
         (id, slot): (PacketId, &Slot),
-        key: FlowKey,
+        flow: Flow<impl FnOnce() -> FlowKey>,
         random: &mut Random,
         dropped: &mut Vec<PacketId>,
     ) -> Offered {
@@ -317,7 +317,7 @@ impl Port {
         }
         let Some(managed) = self.managed.as_mut() else { return Offered::Dropped };
         let room = (&self.link.limit, self.free_at > now);
-        let offered = managed.enqueue(key, Waiting { packet: id, bytes, came: now }, room, random, dropped);
+        let offered = managed.enqueue(flow, Waiting { packet: id, bytes, came: now }, room, random, dropped);
         self.statistics.dropped += dropped.len() as u64 + u64::from(offered == Offered::Dropped);
         offered
     }

@@ -47,6 +47,9 @@ impl Network {
             debug_assert!(at >= self.now);
             self.handled += 1;
             self.step(at, event);
+            if self.handled >= self.large_pages.look_at {
+                self.join_pages();
+            }
             if self.pending {
                 self.pending = false;
                 return self.now();

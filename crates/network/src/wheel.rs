@@ -62,6 +62,26 @@ impl Wheel {
         self.first
     }
 
+    /// An entry behind the first, or [`NONE`]: the next one, if it is close.
+    #[inline(always)]
+    pub fn second(&self) -> Entry {
+        let index = self.slot as usize % SLOTS;
+        let first = self.lists[index];
+        if first == NO_NODE {
+            return NONE;
+        }
+        let next = self.nodes[first as usize].next;
+        if next != NO_NODE {
+            return self.nodes[next as usize].entry;
+        }
+        let behind = self.used[index / 64] & (u64::MAX << 1 << (index % 64));
+        if behind == 0 {
+            return NONE;
+        }
+        let list = self.lists[index / 64 * 64 + behind.trailing_zeros() as usize];
+        self.nodes[list as usize].entry
+    }
+
     /// Nothing before it comes any more, as far as is known.
     #[inline(always)]
     pub fn passed(&self) -> u64 {

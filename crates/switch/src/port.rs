@@ -153,6 +153,11 @@ impl<T: Queued> Port<T> {
         Some(Popped { packet, queue: index, info, waited, bytes, credit })
     }
 
+    /// The first packet that waits in a queue.
+    pub fn first(&self, queue: usize) -> Option<&T> {
+        self.queues.get(queue)?.first_packet()
+    }
+
     /// Sends nothing until then.
     pub(crate) fn hold(&mut self, until: Time) {
         self.held_until = Some(until);

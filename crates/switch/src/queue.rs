@@ -165,6 +165,11 @@ impl<T: Queued> Queue<T> {
         self.waiting.front().map(|w| (w.bytes, w.packet.came()))
     }
 
+    /// The first packet.
+    pub(crate) fn first_packet(&self) -> Option<&T> {
+        self.waiting.front().map(|w| &w.packet)
+    }
+
     /// Packets and bytes waiting.
     pub(crate) fn depth(&self) -> (u64, u64) {
         (self.waiting.len() as u64, self.bytes)

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use switch::{Port, PortConfig, Queued};
 use units::Time;
 
-use super::{FlowKey, Waiting};
+use super::{Flow, FlowKey, Waiting};
 
 impl Queued for Waiting {
     fn bytes(&self) -> u64 {
@@ -20,19 +20,25 @@ impl Queued for Waiting {
     }
 }
 
+/// In place of a queue's number: it is not known, or too large to be kept.
+const UNKNOWN: u8 = u8::MAX;
+
 #[derive(Debug)]
 pub(crate) struct Classes {
     pub port: Port<Waiting>,
     filter: HashMap<FlowKey, u32, foldhash::fast::FixedState>,
+    /// By endpoint, what the filter has said of packets for it: a byte for each rather than a look into the filter.
+    said: Vec<u8>,
 }
 
 impl Classes {
     pub fn new(config: &PortConfig) -> Classes {
-        Classes { port: Port::new(config), filter: HashMap::default() }
+        Classes { port: Port::new(config), filter: HashMap::default(), said: Vec::new() }
     }
 
     /// Puts a flow's packets into a queue from now on, or into the first as those of unknown flows.
     pub fn assign(&mut self, key: FlowKey, queue: Option<u32>) {
+        self.said.clear();
         match queue {
             Some(queue) => self.filter.insert(key, queue),
             None => self.filter.remove(&key),
@@ -40,9 +46,25 @@ impl Classes {
     }
 
     /// Takes a packet; gives whether the port is to be asked for one now. `None`: there is no room.
-    pub fn enqueue(&mut self, key: FlowKey, waiting: Waiting) -> Option<bool> {
-        let queue = self.filter.get(&key).copied().unwrap_or(0) as usize;
+    pub fn enqueue(&mut self, flow: Flow<impl FnOnce() -> FlowKey>, waiting: Waiting) -> Option<bool> {
+        let queue = self.queue_of(flow) as usize;
         self.port.push(queue.min(self.port.len() - 1), waiting).ok()
+    }
+
+    fn queue_of(&mut self, Flow { endpoint, key }: Flow<impl FnOnce() -> FlowKey>) -> u32 {
+        let said = endpoint.and_then(|endpoint| self.said.get(endpoint as usize));
+        if let Some(queue) = said.filter(|queue| **queue != UNKNOWN) {
+            return u32::from(*queue);
+        }
+        let queue = self.filter.get(&key()).copied().unwrap_or(0);
+        if let Some(endpoint) = endpoint {
+            let place = endpoint as usize;
+            if self.said.len() <= place {
+                self.said.resize(place + 1, UNKNOWN);
+            }
+            self.said[place] = u8::try_from(queue).unwrap_or(UNKNOWN);
+        }
+        queue
     }
 
     /// The packet to be sent, and its queue.

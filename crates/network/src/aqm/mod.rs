@@ -80,6 +80,12 @@ impl FlowKey {
     }
 }
 
+/// The flow of a packet: the endpoint that it is for, if it is still the segment that a host made, and how its key is found.
+pub(crate) struct Flow<K> {
+    pub endpoint: Option<u32>,
+    pub key: K,
+}
+
 /// First in, first out.
 #[derive(Debug, Default)]
 pub(crate) struct Fifo {
@@ -149,11 +155,6 @@ impl Managed {
         }
     }
 
-    /// Whether it asks for a packet's flow.
-    pub fn by_flow(&self) -> bool {
-        matches!(self, Managed::Fair(_) | Managed::Classes(_))
-    }
-
     /// Packets that wait.
     pub fn len(&self) -> u64 {
         match self {
@@ -191,7 +192,7 @@ impl Managed {
     /// queues by class have limits of their own.
     pub fn enqueue(
         &mut self,
-        key: FlowKey,
+        flow: Flow<impl FnOnce() -> FlowKey>,
         waiting: Waiting,
         (limit, busy): (&QueueLimit, bool),
         random: &mut Random,
@@ -208,13 +209,13 @@ impl Managed {
                 fifo.push(waiting);
             }
             Managed::Fair(fair) => {
-                fair.enqueue(key, waiting);
+                fair.enqueue((flow.key)(), waiting);
                 while busy && fair.over(limit) {
                     fair.shorten(dropped);
                 }
             }
             Managed::Classes(classes) => {
-                return match classes.enqueue(key, waiting) {
+                return match classes.enqueue(flow, waiting) {
                     Some(ask) => Offered::Waits { ask },
                     None => Offered::Dropped,
                 };
@@ -234,6 +235,15 @@ impl Managed {
             }
             Managed::Fair(fair) => Some((fair.dequeue(now, dropped)?, 0)),
             Managed::Classes(classes) => classes.dequeue(now),
+        }
+    }
+
+    /// The packet that waits behind the one that a queue has just given away, where packets of a queue keep their order.
+    pub fn behind(&self, queue: usize) -> Option<PacketId> {
+        match self {
+            Managed::Codel(fifo, _) | Managed::Pie(fifo, _) => fifo.waiting.front().map(|first| first.packet),
+            Managed::Classes(classes) => classes.port.first(queue).map(|first| first.packet),
+            Managed::Fair(_) => None,
         }
     }
 

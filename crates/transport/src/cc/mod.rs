@@ -7,6 +7,7 @@ mod bbr;
 mod bbr3;
 mod bbr_long_term;
 mod bbr_model;
+mod control;
 mod cubic;
 mod dctcp;
 mod dctcp_stamp;
@@ -28,6 +29,7 @@ mod wire_window;
 
 pub use bbr::Bbr;
 pub use bbr3::Bbr3;
+pub use control::Control;
 pub use cubic::Cubic;
 pub use dctcp::Dctcp;
 pub use dctcp_stamp::DctcpStamp;
@@ -380,25 +382,25 @@ pub const NAMES: &[&str] = &[
 ///
 /// # Errors
 /// A name that is not in [`NAMES`], a parameter that the control does not have, a value that does not fit; with those that do.
-pub fn new(name: &str, given: &Given) -> Result<Box<dyn CongestionControl>, String> {
+pub fn new(name: &str, given: &Given) -> Result<Control, String> {
     let mut options = Options::new(given);
-    let control: Box<dyn CongestionControl> = match name {
-        "reno" => Box::new(Reno::default()),
-        "cubic" => Box::new(Cubic::default()),
+    let control = match name {
+        "reno" => Control::Reno(Reno::default()),
+        "cubic" => Control::Cubic(Cubic::default()),
         "dctcp" if options.one_of("alpha", &[("ce", false), ("stamp", true)]) => {
-            Box::new(DctcpStamp::new(&mut options))
+            Control::other(DctcpStamp::new(&mut options))
         }
-        "dctcp" => Box::new(Dctcp::default()),
-        "htcp" => Box::new(Htcp::default()),
-        "vegas" => Box::new(Vegas::default()),
-        "bbr" => Box::new(Bbr::default()),
-        "bbr3" => Box::new(Bbr3::default()),
-        "prague" => Box::new(Prague::default()),
-        "timely" => Box::new(Timely::new(&mut options)),
-        "swift" => Box::new(Swift::new(&mut options)),
-        "hpcc" => Box::new(Hpcc::new(&mut options)),
-        "powertcp" => Box::new(PowerTcp::new(&mut options)),
-        "stamp" => Box::new(Stamp::new(&mut options)),
+        "dctcp" => Control::other(Dctcp::default()),
+        "htcp" => Control::other(Htcp::default()),
+        "vegas" => Control::other(Vegas::default()),
+        "bbr" => Control::other(Bbr::default()),
+        "bbr3" => Control::other(Bbr3::default()),
+        "prague" => Control::other(Prague::default()),
+        "timely" => Control::other(Timely::new(&mut options)),
+        "swift" => Control::other(Swift::new(&mut options)),
+        "hpcc" => Control::other(Hpcc::new(&mut options)),
+        "powertcp" => Control::other(PowerTcp::new(&mut options)),
+        "stamp" => Control::other(Stamp::new(&mut options)),
         _ => {
             return Err(format!("there is no congestion control `{name}`; known: {}", NAMES.join(", ")));
         }

@@ -8,7 +8,7 @@ use super::config::Config;
 use super::receiver::Receiver;
 use super::sender::{Sender, Timer};
 use super::statistics::Statistics;
-use crate::cc::{CongestionControl, Flow};
+use crate::cc::{CongestionControl, Control, Flow};
 use crate::segment::Ecn;
 
 /// Where the connection is in its life.
@@ -25,6 +25,17 @@ pub enum Phase {
     Reset,
     /// Given up after too many retransmissions.
     TimedOut,
+}
+
+/// What comes of a connection that has sent all that it may, until a segment comes, the application writes, or it wakes up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rest {
+    /// Something might be sent at another time.
+    Busy,
+    /// It has nothing to send, and nothing changes however often it is asked.
+    Idle,
+    /// Its congestion window holds it back; each time that it is asked this is noted, and no more: see [`Connection::still_limited`].
+    Limited,
 }
 
 /// A RST that is to be sent.
@@ -49,7 +60,8 @@ pub(super) const CE_COUNTER_START: u32 = 5;
 
 #[derive(Debug)]
 pub struct Connection {
-    pub(super) config: Config,
+    /// Looked at when it opens, and when it is given up.
+    pub(super) config: Box<Config>,
     pub(super) phase: Phase,
     pub(super) sender: Sender,
     pub(super) receiver: Receiver,
@@ -77,18 +89,18 @@ pub struct Connection {
 
 impl Connection {
     /// One that opens: a SYN goes out with the next [`Connection::transmit`].
-    pub fn connect(config: Config, cc: Box<dyn CongestionControl>) -> Connection {
+    pub fn connect(config: Config, cc: Control) -> Connection {
         let mut connection = Connection::new(config, cc, Phase::SynSent);
         connection.syn_due = true;
         connection
     }
 
     /// One that waits for a SYN.
-    pub fn listen(config: Config, cc: Box<dyn CongestionControl>) -> Connection {
+    pub fn listen(config: Config, cc: Control) -> Connection {
         Connection::new(config, cc, Phase::Listen)
     }
 
-    fn new(config: Config, cc: Box<dyn CongestionControl>, phase: Phase) -> Connection {
+    fn new(config: Config, cc: Control, phase: Phase) -> Connection {
         Connection {
             sender: Sender::new(&config, config.mss, cc),
             receiver: Receiver::new(&config),
@@ -109,7 +121,7 @@ impl Connection {
             reset_due: None,
             probe_due: false,
             phase,
-            config,
+            config: Box::new(config),
         }
     }
 
@@ -241,6 +253,19 @@ impl Connection {
             at = at.min(goes_on);
         }
         at
+    }
+
+    /// What comes of [`Connection::advance`] and [`Connection::transmit`] before [`Connection::next_wakeup`], now that nothing may be
+    /// sent.
+    #[inline]
+    pub fn rest(&self) -> Rest {
+        if self.phase == Phase::Established { self.sender.rest() } else { Rest::Busy }
+    }
+
+    /// In place of asking one that is [`Rest::Limited`] before it wakes up.
+    #[inline]
+    pub fn still_limited(&mut self, now: Time) {
+        self.sender.cwnd_stamp = now;
     }
 
     /// Runs the timers that are due.

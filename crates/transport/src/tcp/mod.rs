@@ -7,6 +7,7 @@
 //! | `sender` | the state of the sending side |
 //! | `config` | what can be set |
 //! | `scoreboard` | packets that are out: sent, selectively acknowledged, lost, sent again |
+//! | `ring` | packets in order, the first of them in the connection's own memory |
 //! | `ack`, `ack_flag` | what an ACK acknowledges: cumulative, SACK, D-SACK, samples of time and rate |
 //! | `recovery` | the states of loss recovery: fast retransmit, PRR, timeouts, F-RTO, undo |
 //! | `rack` | RACK and tail loss probes |
@@ -30,6 +31,7 @@ mod output;
 mod rack;
 mod receiver;
 mod recovery;
+mod ring;
 mod rtt;
 mod scoreboard;
 mod segments;
@@ -38,5 +40,5 @@ mod statistics;
 mod window;
 
 pub use config::{Config, EcnMode, RTO_INIT, RTO_MAX};
-pub use connection::{Connection, Phase};
+pub use connection::{Connection, Phase, Rest};
 pub use statistics::Statistics;

@@ -2,6 +2,7 @@
 
 use units::{Bytes, Rate, Time};
 
+use super::connection::Rest;
 use super::scoreboard::{Sent, mark};
 use super::sender::{Piece, Sender, Timer};
 use crate::cc::{EcnUse, Event, State};
@@ -47,6 +48,21 @@ impl Sender {
     fn has_work(&self) -> bool {
         let room = self.flow.in_flight() < self.flow.cwnd;
         room && (self.can_send_new() || (self.retransmit && self.flow.lost_out > 0))
+    }
+
+    /// What comes of asking for more to send, after [`Sender::next`] has had nothing, before anything changes or it wakes up.
+    #[inline]
+    pub fn rest(&self) -> Rest {
+        let (flow, held) = (&self.flow, self.flow.in_flight() >= self.flow.cwnd);
+        if self.device.waits_until.is_some() || (self.retransmit && flow.lost_out > 0 && !held) {
+            Rest::Busy
+        } else if flow.snd_nxt >= self.end() {
+            Rest::Idle
+        } else if held && flow.packets_out > 0 && !flow.paced {
+            Rest::Limited
+        } else {
+            Rest::Busy
+        }
     }
 
     /// The next piece to send, or `None` if nothing may be sent now.

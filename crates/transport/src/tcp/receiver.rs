@@ -1,5 +1,6 @@
 //! The receiving side: reassembly, SACK blocks (RFC 2018, RFC 2883), delayed and quick ACKs. The application reads at once.
 
+use smallvec::SmallVec;
 use units::Time;
 
 use super::config::Config;
@@ -15,14 +16,20 @@ const READ_DELAY: Time = Time::from_us(50);
 const SACK_BLOCKS_EXPECTED: usize = 2;
 const COMPRESSION_DELAY: Time = Time::from_ms(1);
 
+/// Blocks that an ACK reports at most.
+const SACK_BLOCKS: usize = 4;
+
+/// From offset to offset. So many lie in the connection itself, which is looked at anyway.
+type Intervals = SmallVec<[(u64, u64); SACK_BLOCKS]>;
+
 #[derive(Debug)]
 pub(super) struct Receiver {
     pub sack: bool,
     /// Next offset expected; the peer's SYN is 0.
     pub nxt: u64,
     /// What arrived beyond it, in order, and the order in which it came, the last first.
-    out_of_order: Vec<(u64, u64)>,
-    recent: Vec<(u64, u64)>,
+    out_of_order: Intervals,
+    recent: Intervals,
     /// To be reported as received twice.
     dsack: Option<(u64, u64)>,
     pub fin_at: Option<u64>,
@@ -71,8 +78,8 @@ impl Receiver {
         Receiver {
             sack: config.sack,
             nxt: 0,
-            out_of_order: Vec::new(),
-            recent: Vec::new(),
+            out_of_order: Intervals::new(),
+            recent: Intervals::new(),
             dsack: None,
             fin_at: None,
             window: Window::new(config),
@@ -182,15 +189,20 @@ impl Receiver {
             merged = (merged.0.min(l), merged.1.max(r));
             until += 1;
         }
-        self.out_of_order.splice(at..until, [merged]);
+        if at == until {
+            self.out_of_order.insert(at, merged);
+        } else {
+            self.out_of_order[at] = merged;
+            self.out_of_order.drain(at + 1..until);
+        }
         // A third block that changes would not fit into the next ACK: thinning out ends here (`TCP_SACK_BLOCKS_EXPECTED`).
         let position = self.recent.iter().position(|(l, r)| *r >= merged.0 && *l <= merged.1);
         if self.compressed > 0 && position.unwrap_or(self.recent.len()) >= SACK_BLOCKS_EXPECTED {
             self.due = true;
         }
         self.recent.retain(|(l, r)| *r < merged.0 || *l > merged.1);
+        self.recent.truncate(SACK_BLOCKS - 1);
         self.recent.insert(0, merged);
-        self.recent.truncate(4);
     }
 
     fn drain_in_order(&mut self) {
@@ -198,6 +210,9 @@ impl Receiver {
         if done > 0 {
             for (_, right) in self.out_of_order.drain(..done) {
                 self.nxt = self.nxt.max(right);
+            }
+            if self.out_of_order.is_empty() {
+                self.out_of_order.shrink_to_fit();
             }
             let nxt = self.nxt;
             self.recent.retain(|(_, r)| *r > nxt);

@@ -6,6 +6,8 @@ use std::collections::VecDeque;
 
 use units::Time;
 
+use super::ring::Ring;
+
 /// Marks of a packet (`TCPCB_*`).
 pub(super) mod mark {
     /// Selectively acknowledged.
@@ -23,7 +25,7 @@ pub(super) mod mark {
 }
 
 /// A packet that is out: a line of the cache.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 #[repr(align(64))]
 pub(super) struct Sent {
     pub seq: u64,
@@ -56,7 +58,7 @@ impl Sent {
 
 #[derive(Debug, Default)]
 pub(super) struct Scoreboard {
-    packets: VecDeque<Sent>,
+    packets: Ring,
     /// Id of the first packet.
     base: u64,
     /// Copies sent again, in that order: id and time. An entry is stale if the packet is gone or was sent again since.
@@ -69,11 +71,11 @@ pub(super) struct Scoreboard {
 
 impl Scoreboard {
     pub fn push(&mut self, packet: Sent) {
-        self.packets.push_back(packet);
+        self.packets.push(packet);
     }
 
     pub fn first(&self) -> Option<&Sent> {
-        self.packets.front()
+        self.packets.get(0)
     }
 
     pub fn last_id(&self) -> Option<u64> {
@@ -83,14 +85,14 @@ impl Scoreboard {
     /// Takes the first packets off.
     pub fn drop_first(&mut self, count: u64) {
         for _ in 0..count {
-            self.packets.pop_front();
+            self.packets.drop_first();
         }
         self.base += count;
     }
 
     /// Acknowledges the front of the first packet alone.
     pub fn trim_first(&mut self, to: u64) {
-        if let Some(first) = self.packets.front_mut() {
+        if let Some(first) = self.packets.get_mut(0) {
             first.len -= (to - first.seq) as u32;
             first.seq = to;
         }
@@ -106,7 +108,7 @@ impl Scoreboard {
 
     /// Id of the packet that holds `seq` or, behind the last one, the id after it. `mss` is a guess at the packets' size.
     pub fn find(&self, seq: u64, mss: u32) -> u64 {
-        let Some(first) = self.packets.front() else { return self.base };
+        let Some(first) = self.packets.get(0) else { return self.base };
         if seq < first.seq {
             return self.base;
         }

@@ -67,7 +67,7 @@ impl Connection {
     /// The host has queued a segment with data: so many bytes, which leave at that time. Without it, nothing is known of the host's
     /// queue, and [`Config::limit_output`] limits nothing.
     pub fn handed_down(&mut self, now: Time, bytes: u32, leaves: Time) {
-        if self.config.limit_output.is_some() {
+        if self.sender.limit_output.is_some() {
             self.sender.device.hand(now, u64::from(bytes), leaves);
         }
     }

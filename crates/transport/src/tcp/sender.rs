@@ -8,7 +8,7 @@ use super::device::Device;
 use super::rtt::Rtt;
 use super::scoreboard::Scoreboard;
 use super::statistics::Statistics;
-use crate::cc::{CongestionControl, Flow};
+use crate::cc::{Control, Flow};
 use crate::ticks::Ticks;
 
 /// `tcp_max_reordering`.
@@ -39,7 +39,7 @@ pub(super) struct Piece {
 #[derive(Debug)]
 pub(super) struct Sender {
     pub flow: Flow,
-    pub cc: Box<dyn CongestionControl>,
+    pub cc: Control,
     pub board: Scoreboard,
     pub rtt: Rtt,
     pub rack: Rack,
@@ -120,7 +120,7 @@ pub(super) struct Rack {
 }
 
 impl Sender {
-    pub fn new(config: &Config, mss: u32, cc: Box<dyn CongestionControl>) -> Sender {
+    pub fn new(config: &Config, mss: u32, cc: Control) -> Sender {
         let paced = config.pacing || cc.needs_pacing();
         let mut flow = Flow::new(config.initial_cwnd, mss);
         flow.paced = paced;

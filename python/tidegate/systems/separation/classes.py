@@ -101,9 +101,9 @@ class Classifier:
         if len(new) != len(self.ends) or not fits:
             self.ends, self._of = new, {}
         found: dict[Any, int] = {}
-        for flow, time in times.items():
-            plain = int(np.searchsorted(self.ends, time))
-            found[flow] = self._kept(self._of.get(flow, plain), plain, time)
+        plain = np.searchsorted(self.ends, values).tolist()
+        for (flow, time), now in zip(times.items(), plain, strict=True):
+            found[flow] = self._kept(self._of.get(flow, now), now, time)
         self._of = found
         return dict(found)
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -221,9 +222,10 @@ class SeparationController(Controller):
             told_s = self.commit_s or 0.0
         switch.note("active_flows", len(active))
         if self.plan is not None:
+            inside = Counter(self.plan.flows.values())
             for number, queue in enumerate(self.plan.queues):
                 switch.note(f"queue_{number}_rate_mbps", queue.rate_bps / 1e6)
-                switch.note(f"queue_{number}_flows", sum(of == number for of in self.plan.flows.values()))
+                switch.note(f"queue_{number}_flows", inside[number])
         self.round_s = perf_counter() - began - told_s
 
     def _apply(self, plan: Plan, switch: SwitchApi) -> None:
@@ -249,7 +251,7 @@ class SeparationController(Controller):
         udp = [one for one in active if one.is_udp]
         if not active:
             return None
-        self.known = {one.flow: self.known.get(one.flow, _Flow()) for one in active}
+        self.known = {one.flow: self.known.get(one.flow) or _Flow() for one in active}
         if self.classify_by == "rtt":
             class_of = self._classifier.classify({one.flow: one.base_rtt_s or 0.0 for one in tcp})
         elif isinstance(self.classify_by, Mapping):

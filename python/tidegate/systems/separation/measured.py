@@ -40,6 +40,8 @@ _READ = (
 )
 
 Columns = dict[str, npt.NDArray[np.int64]]
+Places = npt.NDArray[np.intp]
+Seconds = npt.NDArray[np.float64]
 
 
 @dataclass
@@ -77,6 +79,12 @@ class Measured:
     def is_udp(self) -> bool:
         """Whether it is a UDP flow."""
         return self.flow.protocol == 17
+
+    def turn(self, direction: int) -> None:
+        """It sends most in this direction now."""
+        self.direction, self.sent = direction, []
+        low, high, protocol, low_port, high_port = self.flow
+        self.flow = FiveTuple(high, low, protocol, high_port, low_port)
 
     def grows(self, seconds: float) -> bool:
         """Whether it has sent faster in the last seconds than in as many before, at least a round each; or it is not known for so long."""
@@ -185,8 +193,8 @@ class Flows:
             columns[counted] *= self._every
         before = self._before or {name: np.zeros_like(column) for name, column in columns.items()}
         took = max(now - self._at, 1)
-        for one in self.by_place.values():
-            self._update(one, now, took, columns, before)
+        if self.by_place:
+            _update(list(self.by_place.values()), now, took, columns, before)
         self._before, self._at = columns, now
         return [
             one
@@ -194,51 +202,74 @@ class Flows:
             if now - one.last_active <= RATE_OVER_S * PS_PER_S and not one.has_ended
         ]
 
-    @staticmethod
-    def _update(one: Measured, now: int, took: int, columns: Columns, before: Columns) -> None:
-        both = 2 * one.place
-        sizes = columns["bytes"][both : both + 2] + columns["offered"][both : both + 2]
-        direction = int(sizes[1] > sizes[0])
-        if direction != one.direction:
-            one.direction, one.sent = direction, []
-            low, high, protocol, low_port, high_port = one.flow
-            one.flow = FiveTuple(high, low, protocol, high_port, low_port)
-        forth, back = both + direction, both + 1 - direction
 
-        def grown(name: str, of: int = forth) -> int:
-            return int(columns[name][of] - before[name][of])
+def _update(flows: list[Measured], now: int, took: int, columns: Columns, before: Columns) -> None:
+    """Measure all flows anew: by columns what is to be computed, then flow by flow what is to be kept."""
+    both = 2 * np.fromiter((one.place for one in flows), np.intp, len(flows))
+    sizes = columns["bytes"] + columns["offered"]
+    direction = (sizes[both + 1] > sizes[both]).astype(np.intp)
+    forth, back = both + direction, both + 1 - direction
 
-        def mean_s(name: str, of: int = forth) -> float | None:
-            count = grown(f"{name}_samples", of)
-            return grown(f"{name}_sum", of) / count / 1e6 if count > 0 else None
+    def grown(name: str, of: Places) -> npt.NDArray[np.int64]:
+        column, was = columns[name], before[name]
+        return column[of] - was[of]
 
-        one.bytes, one.resent = int(columns["bytes"][forth]), int(columns["resent"][forth])
-        more = grown("bytes")
-        one.rate_bps = more * 8 * PS_PER_S / took
-        one.has_ended = bool(columns["ended"][forth])
-        offered = grown("offered")
-        one.offered_bps = offered * 8 * PS_PER_S / took
+    def mean_s(name: str, of: Places) -> tuple[npt.NDArray[np.bool_], Seconds]:
+        """Which flows have samples, and their mean."""
+        count = grown(f"{name}_samples", of)
+        return count > 0, grown(f"{name}_sum", of) / np.maximum(count, 1) / 1e6
+
+    senders_us = _senders_leg_us(columns, back)
+    there = _there_us(columns, forth)
+    (has_leg, leg), (has_other, other) = mean_s("rtt", forth), mean_s("rtt", back)
+    rtt = leg + np.where(has_other & (other != 0), other, senders_us / 1e6)
+    waited, wait = mean_s("queued", forth)
+    rows = zip(
+        flows,
+        direction.tolist(),
+        columns["bytes"][forth].tolist(),
+        grown("bytes", forth).tolist(),
+        grown("offered", forth).tolist(),
+        columns["resent"][forth].tolist(),
+        (columns["ended"][forth] != 0).tolist(),
+        columns["rtt_samples"][forth].tolist(),
+        _known(there > 0, (there + senders_us) / 1e6),
+        _known(has_leg, rtt),
+        _known(waited, wait),
+        strict=True,
+    )
+    # A rate's numerator has more than 64 bits.
+    bits, kept = 8 * PS_PER_S, round(KEPT_S * PS_PER_S)
+    for one, towards, size, more, offered, resent, ended, samples, base_rtt_s, rtt_s, wait_s in rows:
+        if towards != one.direction:
+            one.turn(towards)
+        one.bytes, one.resent, one.samples, one.has_ended = size, resent, samples, ended
+        one.rate_bps, one.offered_bps = more * bits / took, offered * bits / took
         if more > 0 or offered > 0:
             one.last_active = now
-        one.sent.append((now, one.bytes))
-        while len(one.sent) > KEPT_ROUNDS and now - one.sent[0][0] > KEPT_S * PS_PER_S:
-            one.sent.pop(0)
-        one.samples = int(columns["rtt_samples"][forth])
-        one.base_rtt_s = _both_legs(columns, forth, back)
-        leg, other_leg = mean_s("rtt"), mean_s("rtt", back)
-        one.rtt_s = None if leg is None else leg + (other_leg or _senders_leg_us(columns, back) / 1e6)
-        one.queue_delay_s = mean_s("queued")
+        sent = one.sent
+        sent.append((now, size))
+        while len(sent) > KEPT_ROUNDS and now - sent[0][0] > kept:
+            sent.pop(0)
+        one.base_rtt_s, one.rtt_s, one.queue_delay_s = base_rtt_s, rtt_s, wait_s
 
 
-def _both_legs(columns: Columns, forth: int, back: int) -> float | None:
-    """The least time to the receiver and back, without the router's queue, and the least to the sender and back, if it is known."""
-    there = int(columns["rtt_base"][forth])
-    if there == 0 and columns["rtt_samples"][forth] >= UNSEEN:
-        there = int(columns["rtt_least"][forth])
-    return (there + _senders_leg_us(columns, back)) / 1e6 if there > 0 else None
+def _known(known: npt.NDArray[np.bool_], values: Seconds) -> list[float | None]:
+    """`None` where nothing is known."""
+    return [
+        value if is_known else None for is_known, value in zip(known.tolist(), values.tolist(), strict=True)
+    ]
 
 
-def _senders_leg_us(columns: Columns, back: int) -> int:
+def _there_us(columns: Columns, forth: Places) -> npt.NDArray[np.int64]:
+    """The least time to the receiver and back, without the router's queue; 0 if it is not known."""
+    there = columns["rtt_base"][forth]
+    unseen = (there == 0) & (columns["rtt_samples"][forth] >= UNSEEN)
+    return np.where(unseen, columns["rtt_least"][forth], there)
+
+
+def _senders_leg_us(columns: Columns, back: Places) -> npt.NDArray[np.int64]:
     """The least time to the sender and back; 0 if it is not known."""
-    legs = [int(columns[name][back]) for name in ("rtt_base", "stamp_least")]
-    return min((leg for leg in legs if leg > 0), default=0)
+    by_numbers, by_stamps = columns["rtt_base"][back], columns["stamp_least"][back]
+    one_of_them = np.maximum(by_numbers, by_stamps)
+    return np.where((by_numbers > 0) & (by_stamps > 0), np.minimum(by_numbers, by_stamps), one_of_them)

@@ -101,9 +101,10 @@ class Right(Controller):
         ends, found = self._of.class_ends, self._of.classes_now()
         if self._of.known:
             self.classified.append(len(found) / len(self._of.known))
-        right = [int(np.searchsorted(ends, self._rtts[flow])) == of for flow, of in found.items()]
-        if right:
-            switch.note("classes_right", sum(right) / len(right))
+        if found:
+            true = np.searchsorted(ends, [self._rtts[flow] for flow in found])
+            right = true == np.fromiter(found.values(), np.intp, len(found))
+            switch.note("classes_right", int(right.sum()) / len(found))
 
 
 @dataclass
