@@ -84,6 +84,8 @@ class LiveTopology:
             self._programs[switch.name], self._sources[switch.name] = compiled[source], source
 
     def __enter__(self) -> Self:
+        for note in self.topology.notes:
+            self._say(note)
         with ExitStack() as stack:
             self._lab = stack.enter_context(Lab(self.topology.hosts))
             self._names = dict(zip(self.topology.hosts, self._lab.hosts, strict=True))
@@ -135,7 +137,7 @@ class LiveTopology:
                     mtu=MTU,
                     gso_max_segments=None,
                     gso_max_bytes=None,
-                    neighbours=(),
+                    neighbours=host.neighbours,
                     routes=(),
                     sysctls=(),
                     prefix=host.interface.network.prefixlen,
@@ -143,6 +145,11 @@ class LiveTopology:
                 for host in self.topology.hosts.values()
             }
         )
+
+        for name, about in self.topology.hosts.items():
+            if about.gateway is not None:
+                route = f"ip route add default via {about.gateway} dev {HOST_INTERFACE}"
+                self._in_namespace(self._names[name], route)
 
     def _in_namespace(self, agent: str, command: str) -> None:
         done = subprocess.run(
