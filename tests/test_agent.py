@@ -512,7 +512,7 @@ def test_without_the_switch_the_second_syn_connects() -> None:
 def test_metrics_log_and_an_interface_that_goes() -> None:
     with net() as made:
         made.server()
-        agent = made.agent("--metrics-addr", "127.0.0.1:0", "--log-json", until="metrics at")
+        agent = made.agent("--metrics-addr", "127.0.0.1:0", "--log-format", "json", until="metrics at")
         own = made.connect()
         assert paced_at(own, GIVEN)()
         port = listening(agent.pid, made.at.hosts[0].netns)

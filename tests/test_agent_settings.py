@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import random
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from conftest import Run
+from tidegate import logs
 from tidegate.hosts import libbpf
 from tidegate.systems.pacing.format import Keys, halfsiphash
 from tidegate.systems.pacing.service import settings
+from tidegate.systems.pacing.service.service import Service
 
 KEYS = Keys((0x0123456789ABCDEF, 0x1122334455667788))
 
@@ -29,6 +36,7 @@ KEYS = Keys((0x0123456789ABCDEF, 0x1122334455667788))
         ('interfaces = ["e0"]\ndestinations = ["10.0.0.1/8"]', "destination '10.0.0.1/8' is no IP prefix"),
         ('interfaces = ["e0"]\ndirection = "up"', "direction 'up' is none of opened, accepted, both"),
         ('interfaces = ["e0"]\npace_by = "cake"', "pace_by 'cake' is none of socket, fq, htb"),
+        ('interfaces = ["e0"]\nlog_format = "xml"', "log_format 'xml' is none of text, json"),
         ('interfaces = ["e0"]\nweight = 0', "0 is not a weight"),
         ('interfaces = ["e0"]\nleast_rate = "0 Mbit/s"', "cannot be set; give 8 kbit/s to 34 Gbit/s"),
         ('interfaces = ["e0"]\nleast_rate = "2 Mbit/s"\nmost_rate = "1 Mbit/s"', "the least one first"),
@@ -51,6 +59,37 @@ def test_settings_that_cannot_be(tmp_path: Path, text: str, why: str) -> None:
     with pytest.raises(settings.TidegateError) as caught:
         settings.read(path, {})
     assert re.search(why, str(caught.value)), caught.value
+
+
+def test_an_error_is_a_line_of_json_where_the_option_or_the_file_asks_for_it(
+    tidegate: Run, tmp_path: Path
+) -> None:
+    path = tmp_path / "agent.toml"
+    path.write_text('interfaces = ["e0"]\nlog_format = "json"')
+    assert settings.read(path, {}).log_format == "json"
+    assert settings.read(path, {"log_format": "text"}).log_format == "text"
+    path.write_text('log_format = "json"')
+    for words in (["--log-format", "json"], ["--log-format", "json", "--config", path]):
+        said = tidegate("agent", *words)
+        assert said.code == 1
+        line = json.loads(said.err)
+        assert (line["level"], line["message"].split(";")[0]) == ("error", "no interface is given")
+    path.write_text('interfaces = ["no-such-if"]\nlog_format = "json"')
+    said = tidegate("agent", "--config", path)
+    assert said.code == 1
+    assert json.loads(said.err)["level"] == "error"
+    assert not tidegate("agent", "--config", path, "--log-format", "text").err.startswith("{")
+
+
+def test_a_reload_takes_the_form_of_the_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    text = settings.Settings(interfaces=("e0",))
+    service = Service(text, lambda: replace(text, log_format="json"))
+    pacer: Any = SimpleNamespace(use=lambda settings: None)
+    try:
+        service._reload(pacer)
+        assert json.loads(capsys.readouterr().err)["message"] == "reloaded"
+    finally:
+        logs.listen("tidegate.agent", as_json=False)
 
 
 @pytest.mark.parametrize(

@@ -374,6 +374,17 @@ def test_wrong_clusters(words: tuple[str, ...], said: str, tmp_path: Path) -> No
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("where", ["local", "slurm"])
+def test_without_cryptography_there_is_one_message(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    with pytest.raises(TidegateError) as refused, cluster.opened(where, [], 1, print):
+        pass
+    assert str(refused.value) == (
+        f"--cluster {where} makes a TLS key of its own, which needs the package cryptography: "
+        'pip install "tidegate[cluster]"'
+    )
+
+
 def test_nobody_without_the_key_gets_to_a_local_cluster() -> None:
     from distributed import Client
     from distributed.security import Security

@@ -21,8 +21,9 @@ from namespaces import needs_root
 from tidegate import p4
 from tidegate._core import TidegateError
 from tidegate.exercises import programs, prompt, runtime
+from tidegate.exercises.files import read
 from tidegate.exercises.running import LiveTopology
-from tidegate.exercises.topology import End, read
+from tidegate.exercises.topology import End
 from tidegate.lab import names
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -83,7 +84,7 @@ def change(topology: dict[str, Any], keys: list[Any], value: Any) -> dict[str, A
     [
         (["hosts"], [], "hosts: [] is not an object"),
         (["host"], {}, "there is no 'host'; did you mean 'hosts'?"),
-        (["topology"], {}, "this is the form of p4-utils"),
+        (["topology"], {}, "there is no 'hosts'; known: p4_src, program, topology,"),
         (["hosts", "h1", "ip"], "10.0.1/24", "hosts.h1.ip: '10.0.1/24' is not an IPv4 address"),
         (["hosts", "h1", "ip"], "10.0.2.1/24", "hosts.h2: h1 has the address 10.0.2.1, too"),
         (["hosts", "h1", "mac"], "01:00:00:00:00:01", "is not a MAC address of one host"),

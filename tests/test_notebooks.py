@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 
 from tidegate import experiments
+from tidegate.compare import Side, compare
 from tidegate.experiments.answer import Answer
 from tidegate.network import Network
 from tidegate.network.drawing import layout, svg
@@ -40,6 +41,55 @@ def test_what_an_experiment_gives_shows_itself_and_is_a_dict(tmp_path: Path) -> 
     study = Answer(trials=[{"trial": 0, "<b>": 1.23456}], experiment="<i>", out=str(tmp_path / "none"))
     assert "<td>1.235</td>" in study._repr_html_()
     assert not {"<b>", "<i>", "<img"} & set(re.findall(r"<\w+>?", study._repr_html_()))
+
+
+def test_a_comparison_shows_its_table_and_figure_and_is_a_dict() -> None:
+    def side(name: str, shift: float, flows: int) -> Side:
+        rows = [{"case": "a <b>", "seed": s, "rate_mbps": s * 10 + shift} for s in range(6)]
+        return Side(name, "mine.x", "sim", {"flows": flows}, rows)
+
+    answer = compare([side("<i>", 0.0, 1), side("two", 1.5, 2)])
+    assert json.loads(json.dumps(answer)) == dict(answer)
+    shown = answer._repr_html_()
+    assert (
+        "<td>rate_mbps (Mbit/s)</td><td>25 [0 to 50]</td><td>26.5 [1.5 to 51.5]; +1.5 (+1.5 to +1.5)*</td>"
+        in shown
+    )
+    assert escape("differs: flows (<i>: 1, two: 2)") in shown
+    assert "needs six seeds" not in shown
+    assert "data:image/png;base64,iVBOR" in shown
+    assert not {"<b>", "<i>"} & set(re.findall(r"<\w+>?", shown))
+    assert len(answer.figure().axes) == 2
+    (first, second) = answer.table().to_dicts()
+    assert (first["side"], first["median"], first["difference"]) == ("<i>", 25, None)
+    expected = {
+        "case": "a <b>",
+        "label": "",
+        "quantity": "rate_mbps",
+        "unit": "Mbit/s",
+        "side": "two",
+        "median": 26.5,
+    }
+    expected |= {
+        "least": 1.5,
+        "most": 51.5,
+        "seeds": 6,
+        "paired": 6,
+        "difference": 1.5,
+        "low": 1.5,
+        "high": 1.5,
+    }
+    assert second == {**expected, "differs": True}
+
+
+def test_a_comparison_of_few_seeds_says_what_an_interval_needs() -> None:
+    sides = [Side(name, "mine.x", "sim", {}, [{"case": "a", "seed": 1, "rate_mbps": 1.0}]) for name in "ab"]
+    assert "an interval needs six seeds or more that both have" in compare(sides)._repr_html_()
+    empty = compare(
+        [Side(name, "mine.x", "sim", {}, [{"case": "a", "seed": 1, "rate_mbps": None}]) for name in "ab"]
+    )
+    assert empty._repr_html_() == "<p>a comparison without rows</p>"
+    assert empty.table().height == 0
 
 
 def test_a_dumbbell_is_drawn_from_left_to_right() -> None:

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,14 @@ def test_the_container_installs_nothing_without_a_hash() -> None:
         assert not {"--constraint", "-c", "--index-url", "--extra-index-url"} & set(words)
     for image in re.findall(r"^FROM (\S+)", text, re.M):
         assert re.search(r":\d+\.\d+", image), f"{image} has a version"
+
+
+def test_hadolint_finds_nothing_in_the_dockerfile() -> None:
+    hadolint = shutil.which("hadolint", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    if hadolint is None:
+        pytest.skip("hadolint is not installed; `make extras` installs it")
+    done = subprocess.run([hadolint, "--no-color", str(ROOT / "Dockerfile")], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "")
 
 
 @pytest.mark.parametrize("name", ["Cargo.lock", "fuzz/Cargo.lock"])

@@ -86,6 +86,16 @@ LiveProfileOption = Annotated[
 ]
 
 
+class LogFormat(StrEnum):
+    """What a service's lines on standard error are."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+LogFormatOption = Annotated[LogFormat, typer.Option(help="Form of the lines on standard error.")]
+
+
 class Engine(StrEnum):
     """Executors of P4 programs."""
 

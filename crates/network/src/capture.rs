@@ -26,6 +26,7 @@ pub(crate) struct Capture {
     /// Packets in front of the port, in order.
     waiting: VecDeque<Waiting>,
     error: Option<io::Error>,
+    ended: bool,
 }
 
 impl fmt::Debug for Capture {
@@ -36,7 +37,7 @@ impl fmt::Debug for Capture {
 
 impl Capture {
     pub fn new(out: BufWriter<Sink>, snap: u32) -> Capture {
-        Capture { out, snap, waiting: VecDeque::new(), error: None }
+        Capture { out, snap, waiting: VecDeque::new(), error: None, ended: false }
     }
 
     /// A packet will be sent at `at`.
@@ -58,6 +59,17 @@ impl Capture {
             Some(error) => Err(error),
             None => self.out.flush(),
         }
+    }
+
+    /// Writes out what was sent until now, and lets go of where it went.
+    pub fn end(&mut self, now: u64) -> io::Result<()> {
+        let done = self.flush(now);
+        *self = Capture { ended: true, ..Capture::new(BufWriter::with_capacity(0, Box::new(io::sink())), 0) };
+        done
+    }
+
+    pub fn has_ended(&self) -> bool {
+        self.ended
     }
 
     pub fn write(&mut self, time: u64, packet: &Written) {

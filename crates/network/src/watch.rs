@@ -17,7 +17,8 @@ impl Network {
     /// A port that is captured already, and a sink that takes nothing.
     pub fn capture(&mut self, port: PortId, out: Sink, snap: u32) -> Result<(), BuildError> {
         self.unite("packets are captured");
-        let number = self.captures.len() as u32;
+        // One that is ended gives its place: a switch runs for months, and has its ports looked at again and again.
+        let number = self.captures.iter().position(Capture::has_ended).unwrap_or(self.captures.len());
         let p = &self.ports[port.0 as usize];
         let (back, far) = (self.at(p.to, p.to_port), p.to);
         if p.captures_sent != NO_CAPTURE {
@@ -31,13 +32,17 @@ impl Network {
         {
             return refuse(format!("a capture cannot be written: {error}"));
         }
-        self.ports[port.0 as usize].captures_sent = number;
-        self.watcher(back).capture = Some(number);
-        self.captures.push(Capture::new(out, snap));
+        self.ports[port.0 as usize].captures_sent = number as u32;
+        self.watcher(back).capture = Some(number as u32);
+        let capture = Capture::new(out, snap);
+        match self.captures.get_mut(number) {
+            Some(place) => *place = capture,
+            None => self.captures.push(capture),
+        }
         Ok(())
     }
 
-    /// Ends the capture of a port: what goes over it from now on costs nothing. What was sent is written out.
+    /// Ends the capture of a port: what goes over it from now on costs nothing. What was sent is written out, and the sink is dropped.
     ///
     /// # Errors
     /// A port that is not captured, and a sink that takes nothing.
@@ -51,7 +56,7 @@ impl Network {
         self.watcher(back).capture = None;
         let now = self.now;
         self.captures[number as usize]
-            .flush(now)
+            .end(now)
             .or_else(|error| refuse(format!("a capture cannot be written: {error}")))
     }
 

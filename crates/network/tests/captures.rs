@@ -203,3 +203,31 @@ fn a_capture_that_is_ended_has_what_came_before() {
     assert_eq!(first.packets().len(), count);
     assert!(second.packets()[0].ns > 200_000_000);
 }
+
+#[test]
+fn a_capture_that_is_ended_keeps_neither_its_sink_nor_its_place() {
+    struct Counted {
+        _held: std::sync::Arc<()>,
+    }
+    impl Write for Counted {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut net = Network::new(1);
+    let (a, b, [a_r, r_a, ..]) = path(&mut net, Rate::from_mbps(100), Time::from_ms(5));
+    net.tcp(TcpFlow { start: Time::ZERO, ..TcpFlow::new(a, b, "reno") }).unwrap();
+    let sinks = std::sync::Arc::new(());
+    net.capture(r_a, Box::new(Memory::default()), 60).unwrap();
+    for turn in 1..20 {
+        net.capture(a_r, Box::new(Counted { _held: sinks.clone() }), 60).unwrap();
+        net.run_until(Time::from_ms(turn * 10)).unwrap();
+        assert_eq!(net.flush_captures().len(), 2);
+        assert_eq!(std::sync::Arc::strong_count(&sinks), 2);
+        net.end_capture(a_r).unwrap();
+        assert_eq!(std::sync::Arc::strong_count(&sinks), 1);
+    }
+}

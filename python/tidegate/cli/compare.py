@@ -5,13 +5,16 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tidegate.cli.carrying import ClusterOption, ClusterSettings, beside, carrying
 from tidegate.cli.output import print_json
 from tidegate.options import FirstSeed, Json, Quick, Repeat, Resume, Settings, Threads
+
+if TYPE_CHECKING:
+    from tidegate.compare import Comparison
 
 RESULT = "compare.json"
 FIGURE = "compare.png"
@@ -60,15 +63,13 @@ def compare(
     from tidegate import compare as comparing
     from tidegate import report
     from tidegate._core import TidegateError
-    from tidegate.compare.figure import draw
-    from tidegate.compare.operands import Asked, sides
     from tidegate.experiments.folder import as_png
     from tidegate.files import json_text, replacing, why
 
     _demand_use(context, words)
     most = beside(threads, cluster)
     with carrying("compare", cluster, cluster_options, estimate=not quick) as carried:
-        asked = Asked(
+        asked = comparing.Asked(
             settings or (),
             range(seed, seed + repeat),
             quick,
@@ -81,7 +82,7 @@ def compare(
             executor=carried.executor,
             resume=resume,
         )
-        found = sides(words, asked)
+        found = comparing.sides(words, asked)
     for name in quantities or ():
         if name not in found[0].columns:
             raise TidegateError(
@@ -92,7 +93,7 @@ def compare(
         out.mkdir(parents=True, exist_ok=True)
         with replacing(out / RESULT) as file:
             file.write((json_text(answer, indent=1) + "\n").encode())
-        figure = as_png(draw(answer))
+        figure = as_png(answer.figure())
         with replacing(out / FIGURE) as file:
             file.write(figure)
         with replacing(out / REPORT) as file:
@@ -138,46 +139,19 @@ def _demand_use(context: typer.Context, words: list[str]) -> None:
         )
 
 
-def _print(answer: dict[str, Any]) -> None:
+def _print(answer: Comparison) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from tidegate.compare.statistics import LEAST
-    from tidegate.experiments.input_file import in_words
-
-    for name, values in answer["differing"].items():
-        shown = ", ".join(
-            f"{side['name']}: {in_words(value)}" for side, value in zip(answer["sides"], values, strict=True)
-        )
-        print(f"differs: {name} ({shown})")
-    if answer["left_out"]:
-        print(f"left out, as not all have them: {', '.join(answer['left_out'])}")
+    for remark in answer.remarks():
+        print(remark)
     table = Table()
-    table.add_column("case")
-    table.add_column("quantity")
-    for side in answer["sides"]:
-        table.add_column(side["name"], justify="right")
-    for row in answer["rows"]:
-        unit = f" ({row['unit']})" if row["unit"] else ""
-        case = f"{row['case']} {row['label']}".strip()
-        table.add_row(case, f"{row['quantity']}{unit}", *(_cell(side) for side in row["sides"]))
+    for number, name in enumerate(answer.columns()):
+        table.add_column(name, justify="left" if number < 2 else "right")
+    for line in answer.cells():
+        table.add_row(*line)
     width = None if sys.stdout.isatty() else 60 + 44 * len(answer["sides"])
     Console(markup=False, emoji=False, width=width).print(table)
-    print(
-        "median [least to most]; difference from the first, paired by seed, with its 95 % bootstrap interval; *: without 0"
-    )
-    if any(side.get("paired", LEAST) < LEAST for row in answer["rows"] for side in row["sides"]):
+    print(answer.legend())
+    if answer.lacks_intervals():
         print("an interval needs six seeds or more that both have: --repeat 6")
-
-
-def _cell(side: dict[str, Any]) -> str:
-    if side["median"] is None:
-        return "-"
-    text = f"{side['median']:.4g} [{side['least']:.4g} to {side['most']:.4g}]"
-    if side.get("difference") is None:
-        return text
-    text += f"; {side['difference']:+.3g}"
-    if side["interval"] is not None:
-        low, high = side["interval"]
-        text += f" ({low:+.3g} to {high:+.3g}){'*' if side['differs'] else ''}"
-    return text

@@ -18,7 +18,9 @@ def lab(
     topology: Annotated[
         Path,
         typer.Argument(
-            metavar="topology.json", help="Network, as the public P4 tutorials write it.", show_default=False
+            metavar="topology.json",
+            help="Network, as the public P4 tutorials or p4-utils (p4app.json) write it.",
+            show_default=False,
         ),
     ],
     program: Annotated[
@@ -47,8 +49,8 @@ def lab(
 ) -> None:
     """Run a topology of P4 exercises as a live network: hosts in namespaces, P4 switches, and a prompt. Needs root."""
     from tidegate.exercises import prompt
+    from tidegate.exercises.files import read
     from tidegate.exercises.running import LiveTopology
-    from tidegate.exercises.topology import read
     from tidegate.lab.death import handled
 
     def told(number: int, frame: FrameType | None) -> None:

@@ -53,7 +53,8 @@ def draw(answer: dict[str, Any]) -> Figure:
         left.grid(axis="y", alpha=0.3)
         right.axvline(0, color="0.3", linewidth=1)
         right.set_yticks(range(len(shown)), shown)
-        right.invert_yaxis()
+        # From above, as the cases on the left from its left; also where there is one.
+        right.set_ylim(len(shown) - 0.5, -0.5)
         without = [case for case in shown if rows[case]["sides"][0]["median"] == 0]
         right.set_xlabel(
             f"difference from {names[0]} (%)"

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.compare.alike import Side, demand_alike, differing, identifying, labelled, shown
+from tidegate.compare.comparison import Comparison
 from tidegate.experiments.columns import unit
 
 RESAMPLES = 2000
@@ -47,7 +48,7 @@ def _rank(count: int) -> int:
         rank += 1
 
 
-def compare(sides: Sequence[Side], columns: Sequence[str] = (), seed: int = 1) -> dict[str, Any]:
+def compare(sides: Sequence[Side], columns: Sequence[str] = (), seed: int = 1) -> Comparison:
     """The comparison of all sides with the first one: the contents of `--json`."""
     demand_alike(sides)
     first = sides[0]
@@ -64,8 +65,8 @@ def compare(sides: Sequence[Side], columns: Sequence[str] = (), seed: int = 1) -
                     continue
                 rows.append(_row(case, number, shown(label), column, sides, values, seed))
     left = sorted({case for one in sides for case in one.cases} - set(cases))
-    return {
-        "sides": [
+    return Comparison(
+        sides=[
             {
                 "name": one.name,
                 "experiment": one.experiment,
@@ -76,13 +77,13 @@ def compare(sides: Sequence[Side], columns: Sequence[str] = (), seed: int = 1) -
             }
             for one in sides
         ],
-        "differing": differing(sides),
-        "left_out": left,
-        "confidence": CONFIDENCE,
-        "resamples": RESAMPLES,
-        "bootstrap_seed": seed,
-        "rows": rows,
-    }
+        differing=differing(sides),
+        left_out=left,
+        confidence=CONFIDENCE,
+        resamples=RESAMPLES,
+        bootstrap_seed=seed,
+        rows=rows,
+    )
 
 
 def _known(values: dict[int, Any]) -> dict[int, float]:

@@ -1,6 +1,9 @@
-"""P4 exercises: networks that a `topology.json` describes, with `sN-runtime.json` for their switches, run live.
+"""P4 exercises: networks that a `topology.json` or `p4app.json` describes, with files for their switches, run live.
 
-topology.py   reads a topology in the form of the public P4 tutorials
+files.py      reads a topology, in one of its forms:
+tutorials.py  that of the public P4 tutorials
+p4utils.py    that of p4-utils
+topology.py   what a topology is made of, and the checks that its forms share
 runtime.py    reads what a switch's tables are to hold, and writes it there
 programs.py   finds the P4 program of a switch
 running.py    the network: hosts in namespaces, a P4 switch for each that is named

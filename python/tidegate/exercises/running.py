@@ -84,6 +84,8 @@ class LiveTopology:
             self._programs[switch.name], self._sources[switch.name] = compiled[source], source
 
     def __enter__(self) -> Self:
+        for note in self.topology.notes:
+            self._say(note)
         with ExitStack() as stack:
             self._lab = stack.enter_context(Lab(self.topology.hosts))
             self._names = dict(zip(self.topology.hosts, self._lab.hosts, strict=True))
@@ -135,7 +137,7 @@ class LiveTopology:
                     mtu=MTU,
                     gso_max_segments=None,
                     gso_max_bytes=None,
-                    neighbours=(),
+                    neighbours=host.neighbours,
                     routes=(),
                     sysctls=(),
                     prefix=host.interface.network.prefixlen,
@@ -143,6 +145,11 @@ class LiveTopology:
                 for host in self.topology.hosts.values()
             }
         )
+
+        for name, about in self.topology.hosts.items():
+            if about.gateway is not None:
+                route = f"ip route add default via {about.gateway} dev {HOST_INTERFACE}"
+                self._in_namespace(self._names[name], route)
 
     def _in_namespace(self, agent: str, command: str) -> None:
         done = subprocess.run(
@@ -176,14 +183,15 @@ class LiveTopology:
                 f"{self.topology.path}: switches.{switch.name}: port {cpu_port} leads to a link; give another CPU port"
             )
         live = LiveSwitch(program, ports, name=switch.name, cpu_port=cpu_port, merge=False)
-        entries = 0
+        filled = []
         if switch.runtime is not None:
             path = programs.demand(self.topology, switch.runtime, f"switches.{switch.name}.runtime_json")
-            entries = runtime.write(path, program, live.api)
+            filled.append(f"{runtime.write(path, program, live.api)} entries")
         if switch.commands is not None:
             path = programs.demand(self.topology, switch.commands, f"switches.{switch.name}.cli_input")
             for note in live.script(path):
                 self._say(f"{switch.name}: {note}")
+            filled.append(f"commands of {switch.commands}")
         stack.enter_context(live)
         self.switches[switch.name] = live
         served = ""
@@ -200,7 +208,7 @@ class LiveTopology:
         stack.callback(self._ended.set)
         self._say(
             f"{switch.name}: {self._sources[switch.name].name}, ports {', '.join(str(port.number) for port in live.ports)}, "
-            f"{entries} entries{served}"
+            f"{', '.join(filled) or 'no entries'}{served}"
         )
 
     def _run_commands(self, host: Host) -> None:

@@ -1,16 +1,9 @@
-"""A network as the public P4 tutorials write it (`topology.json`).
-
-    {"hosts": {"h1": {"ip": "10.0.1.1/24", "mac": "08:00:00:00:01:11", "commands": ["route add default gw 10.0.1.10 dev eth0"]}},
-     "switches": {"s1": {"runtime_json": "s1-runtime.json", "cli_input": "s1-commands.txt", "program": "basic.p4"}},
-     "links": [["h1", "s1-p1"], ["s1-p3", "s2-p3", "5ms", 100]]}
-
-A link has two ends, then a delay (milliseconds, or text with a unit) and a rate (Mbit/s). A switch's end names its port.
-"""
+"""What a topology of exercises is made of, and the checks that all forms of its file share."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from ipaddress import IPv4Interface
 from pathlib import Path
@@ -18,14 +11,12 @@ from typing import Any
 
 from tidegate import units
 from tidegate._core import TidegateError
-from tidegate.exercises.reading import Place, load
-from tidegate.suggest import did_you_mean
+from tidegate.exercises.reading import Place
 from tidegate.switch.ports import LAST_PORT
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,9}")
 MOST_INTERFACE = 15
 """Characters of an interface's name (IFNAMSIZ without the zero at its end)."""
-END = re.compile(r"(.+)-p(\d+)")
 MAC = re.compile(r"[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}")
 MOST_HOSTS, MOST_SWITCHES = 100, 50
 WORDS = ("exit", "help", "iperf", "links", "nodes", "pingall", "quit", "xterm")
@@ -43,6 +34,10 @@ class Host:
     interface: IPv4Interface
     mac: str
     commands: tuple[str, ...]
+    gateway: str | None = None
+    """Of the default route."""
+    neighbours: tuple[tuple[str, str], ...] = ()
+    """Addresses and MACs that it need not ask for."""
 
     @property
     def address(self) -> str:
@@ -91,6 +86,8 @@ class Topology:
     hosts: dict[str, Host]
     switches: dict[str, Switch]
     links: tuple[Link, ...]
+    notes: tuple[str, ...] = ()
+    """What the file says and this network has not."""
 
     def ends_of(self, node: str) -> list[tuple[End, End, Link]]:
         """The node's ends of its links, and the other ends."""
@@ -100,121 +97,53 @@ class Topology:
         return sorted((one for one in found if one[0].node == node), key=lambda one: one[0].port or 0)
 
 
-def read(path: Path) -> Topology:
-    """The topology in a file; raises `TidegateError` with the place of what is wrong."""
-    text, place = load(path), Place(path)
-    if "topology" in text:
-        raise place.wrong(
-            "this is the form of p4-utils with `topology` and `assignment_strategy`; write `hosts`, `switches` "
-            "and `links` at the top, as the public P4 tutorials do"
-        )
-    place.known(text, ("hosts", "switches", "links"))
-    for name in ("hosts", "switches", "links"):
-        if name not in text:
-            raise place.wrong(f"there are no {name}; write hosts, switches and links")
-    hosts = {
-        name: _host(place / "hosts" / name, name, about, number)
-        for number, (name, about) in enumerate((place / "hosts").expect(text["hosts"], dict).items(), 1)
-    }
-    switches = {
-        name: _switch(place / "switches" / name, name, about)
-        for name, about in (place / "switches").expect(text["switches"], dict).items()
-    }
-    for what, count, most in (("hosts", len(hosts), MOST_HOSTS), ("switches", len(switches), MOST_SWITCHES)):
-        if not 1 <= count <= most:
-            raise place.wrong(f"it has {count} {what}; there is room for 1 to {most}")
-    for name in hosts.keys() & switches.keys():
-        raise place.wrong(f"{name} is a host and a switch; give one of them another name")
-    links = tuple(
-        _link(place / "links" / number, link, hosts, switches)
-        for number, link in enumerate((place / "links").expect(text["links"], list))
-    )
-    found = Topology(path, hosts, switches, links)
-    _check(found, place)
-    return found
-
-
-def _name(place: Place, name: str) -> None:
+def demand_name(place: Place, name: str) -> None:
+    """Refuse what is no name of a node."""
     if NAME.fullmatch(name) is None:
         raise place.wrong(f"{name!r} is not a name: a letter, then at most 9 letters and digits")
     if name in WORDS:
         raise place.wrong(f"{name!r} is a command of the prompt; give another name")
 
 
-def _host(place: Place, name: str, about: object, number: int) -> Host:
-    _name(place, name)
-    given = place.expect(about, dict)
-    place.known(given, ("ip", "mac", "commands"))
-    text = (place / "ip").expect(given.get("ip", f"10.0.0.{number}/24"), str)
+def address(place: Place, text: str) -> IPv4Interface:
+    """An IPv4 address with its prefix, 24 if it has none."""
     try:
-        interface = IPv4Interface(text if "/" in text else f"{text}/24")
+        return IPv4Interface(text if "/" in text else f"{text}/24")
     except ValueError as error:
-        raise (place / "ip").wrong(
+        raise place.wrong(
             f"{text!r} is not an IPv4 address with its prefix, as 10.0.1.1/24: {error}"
         ) from None
-    mac = (place / "mac").expect(given.get("mac", f"08:00:00:00:{number:02x}:{number:02x}"), str)
-    if MAC.fullmatch(mac) is None or int(mac[:2], 16) & 1:
-        raise (place / "mac").wrong(f"{mac!r} is not a MAC address of one host, as 08:00:00:00:01:11")
-    commands = tuple(
-        (place / "commands" / at).expect(one, str)
-        for at, one in enumerate((place / "commands").expect(given.get("commands", []), list))
-    )
-    return Host(name, interface, mac.lower(), commands)
 
 
-def _switch(place: Place, name: str, about: object) -> Switch:
-    _name(place, name)
-    given = place.expect(about, dict)
-    place.known(given, ("program", "runtime_json", "cli_input", "cpu_port"))
-    program, runtime, commands = (
-        None if key not in given else (place / key).expect(given[key], str)
-        for key in ("program", "runtime_json", "cli_input")
-    )
-    cpu = None
-    if "cpu_port" in given:
-        cpu = _port(place / "cpu_port", (place / "cpu_port").expect(given["cpu_port"], int))
-    return Switch(name, program, runtime, commands, cpu)
+def mac_address(place: Place, text: str) -> str:
+    """A MAC address of one host."""
+    if MAC.fullmatch(text) is None or int(text[:2], 16) & 1:
+        raise place.wrong(f"{text!r} is not a MAC address of one host, as 08:00:00:00:01:11")
+    return text.lower()
 
 
-def _port(place: Place, number: int) -> int:
+def commands_of(place: Place, given: dict[str, Any]) -> tuple[str, ...]:
+    """What a host runs first."""
+    commands = place.expect(given.get("commands", []), list)
+    return tuple((place / number).expect(one, str) for number, one in enumerate(commands))
+
+
+def port_number(place: Place, number: int) -> int:
+    """A port of a switch."""
     if not 0 <= number <= LAST_PORT:
         raise place.wrong(f"{number} is not a port: ports are 0 to {LAST_PORT}")
     return number
 
 
-def _link(place: Place, about: object, hosts: Iterable[str], switches: Iterable[str]) -> Link:
-    given = place.expect(about, list)
-    if not 2 <= len(given) <= 4:
-        raise place.wrong('a link is written ["h1", "s1-p1"], then its delay and its rate in Mbit/s')
-    ends = tuple(_end(place / at, given[at], tuple(hosts), tuple(switches)) for at in (0, 1))
-    if all(end.port is None for end in ends):
-        raise place.wrong("it connects two hosts; connect each to a switch")
-    if ends[0].node == ends[1].node:
-        raise place.wrong(f"it connects {ends[0].node} to itself")
-    delay = _delay(place / 2, given[2]) if len(given) > 2 else 0
-    rate = _rate(place / 3, given[3]) if len(given) > 3 else None
-    return Link((ends[0], ends[1]), delay, rate)
-
-
-def _end(place: Place, about: object, hosts: tuple[str, ...], switches: tuple[str, ...]) -> End:
-    text = place.expect(about, str)
-    if text in hosts:
-        return End(text, None)
-    match = END.fullmatch(text)
-    if match is not None and match[1] in switches and len(match[2]) < 5:
-        end = End(match[1], _port(place, int(match[2])))
-        if len(interface(end)) > MOST_INTERFACE:
-            raise place.wrong(
-                f"the interface {interface(end)} of {text} has {len(interface(end))} characters, and Linux has {MOST_INTERFACE} at most; "
-                "give the switch a shorter name, or the port a smaller number"
-            )
-        return end
-    if text in switches:
-        raise place.wrong(f"the port of {text} is missing; write {text}-p1")
-    node = match[1] if match is not None else text
-    raise place.wrong(
-        f"there is no {node!r}; {did_you_mean(node, (*hosts, *switches))}known: {', '.join((*hosts, *switches))}; a switch's end is written s1-p1"
-    )
+def switch_end(place: Place, node: str, number: int) -> End:
+    """The end of a link at a switch's port."""
+    end = End(node, port_number(place, number))
+    if len(interface(end)) > MOST_INTERFACE:
+        raise place.wrong(
+            f"the interface {interface(end)} of {end} has {len(interface(end))} characters, and Linux has {MOST_INTERFACE} at most; "
+            "give the switch a shorter name, or the port a smaller number"
+        )
+    return end
 
 
 def interface(end: End) -> str:
@@ -222,7 +151,8 @@ def interface(end: End) -> str:
     return f"{end.node}-eth{end.port}"
 
 
-def _delay(place: Place, value: object) -> int:
+def delay_of(place: Place, value: object) -> int:
+    """A delay in picoseconds: milliseconds, or a text with a unit."""
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= LONGEST_S * 1000:
         return round(value * PS_PER_MS)
     text = str(value)
@@ -237,13 +167,32 @@ def _delay(place: Place, value: object) -> int:
     return delay
 
 
-def _rate(place: Place, value: Any) -> int:
+def rate_of(place: Place, value: Any) -> int:
+    """A rate in bit/s, which is written in Mbit/s."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= MOST_MBPS:
         raise place.wrong(f"the rate {value!r} is not one in Mbit/s, above 0 and at most {MOST_MBPS}")
     return max(1, round(value * 1e6))
 
 
-def _check(topology: Topology, place: Place) -> None:
+def demand_ends(place: Place, first: End, second: End) -> None:
+    """Refuse a link that cannot be."""
+    if first.port is None and second.port is None:
+        raise place.wrong("it connects two hosts; connect each to a switch")
+    if first.node == second.node:
+        raise place.wrong(f"it connects {first.node} to itself")
+
+
+def demand_nodes(place: Place, hosts: Collection[str], switches: Collection[str]) -> None:
+    """Refuse too many nodes, too few, and two of a name."""
+    for what, count, most in (("hosts", len(hosts), MOST_HOSTS), ("switches", len(switches), MOST_SWITCHES)):
+        if not 1 <= count <= most:
+            raise place.wrong(f"it has {count} {what}; there is room for 1 to {most}")
+    for name in hosts:
+        if name in switches:
+            raise place.wrong(f"{name} is a host and a switch; give one of them another name")
+
+
+def demand_whole(topology: Topology, place: Place) -> None:
     """What several parts say together."""
     seen: set[End] = set()
     for number, link in enumerate(topology.links):

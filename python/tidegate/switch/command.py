@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -31,6 +30,8 @@ from tidegate.options import (
     Limit,
     LiveProfile,
     LiveProfileOption,
+    LogFormat,
+    LogFormatOption,
     Program,
     Seed,
     ViewPort,
@@ -42,13 +43,6 @@ log = logs.logger("tidegate.switch")
 
 LOOK_S = 1.0
 """Interval of `--watch` in seconds."""
-
-
-class LogFormat(StrEnum):
-    """What lines on standard error are."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 def switch(
@@ -148,9 +142,7 @@ def switch(
             callback=config_file.take,
         ),
     ] = None,
-    log_format: Annotated[
-        LogFormat, typer.Option(help="Form of the lines on standard error.")
-    ] = LogFormat.TEXT,
+    log_format: LogFormatOption = LogFormat.TEXT,
 ) -> None:
     """Run a program as a switch between interfaces, until Ctrl-C or SIGTERM. Needs root."""
     logs.listen("tidegate.switch", as_json=log_format is LogFormat.JSON)
@@ -296,7 +288,9 @@ def _run(
             from tidegate.view import switching
 
             log.info("dashboard at %s", page.url)
-            beats.append(partial(switching.Switching(live, program.stem).update, page))
+            looking = switching.Switching(live, program.stem)
+            stack.callback(looking.close)
+            beats.append(partial(looking.update, page))
             every_s = switching.PERIOD_S
         if watch:
             from rich.console import Console

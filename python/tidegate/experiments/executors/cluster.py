@@ -371,6 +371,8 @@ def _option(text: str) -> tuple[str, Any]:
 @contextmanager
 def _cluster(where: str, settings: dict[str, Any], processes: int) -> Iterator[Any]:
     """What a client connects to; a cluster that was started here ends with it."""
+    if where in ("local", "slurm"):
+        _demand_certificates(where)
     if where == "local":
         cluster = _started("local", settings, lambda: _local(settings, processes))
     elif where == "slurm":
@@ -393,6 +395,17 @@ def _cluster(where: str, settings: dict[str, Any], processes: int) -> Iterator[A
     finally:
         with suppress(Exception):
             cluster.close(timeout=CONNECT_S)
+
+
+def _demand_certificates(where: str) -> None:
+    """Refuse to start a cluster where Dask cannot make its key and certificate."""
+    try:
+        from cryptography import x509  # noqa: F401
+    except ImportError:
+        raise TidegateError(
+            f"--cluster {where} makes a TLS key of its own, which needs the package cryptography: "
+            'pip install "tidegate[cluster]"'
+        ) from None
 
 
 def _demand_private(where: str, insecure: bool) -> None:

@@ -10,7 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from tidegate import logs
-from tidegate.options import Json
+from tidegate._core import TidegateError
+from tidegate.options import Json, LogFormat
 
 agent = typer.Typer(
     name="agent",
@@ -121,7 +122,10 @@ def run(
         bool | None,
         typer.Option("--insecure", help="Expose metrics at an address that other machines reach."),
     ] = None,
-    log_json: Annotated[bool, typer.Option("--log-json", help="Log one JSON object a line.")] = False,
+    log_format: Annotated[
+        LogFormat | None,
+        typer.Option(help="Form of the lines on standard error.", show_default="text"),
+    ] = None,
 ) -> None:
     """Pace this host's TCP flows at the rates that pacing switches tell, until Ctrl-C or SIGTERM.
 
@@ -130,7 +134,7 @@ def run(
     if context.invoked_subcommand is not None:
         return
     from tidegate.systems.pacing.service import settings
-    from tidegate.systems.pacing.service.service import Service
+    from tidegate.systems.pacing.service.service import Service, log
 
     given: dict[str, Any] = {
         "direction": direction,
@@ -147,6 +151,7 @@ def run(
         "most_flows": most_flows,
         "metrics_addr": metrics_addr,
         "insecure": insecure,
+        "log_format": None if log_format is None else log_format.value,
         "interfaces": None if interfaces is None else tuple(interfaces),
         "cgroups": None if cgroups is None else tuple(cgroups),
         "ports": None if ports is None else tuple(ports),
@@ -157,8 +162,18 @@ def run(
     def read() -> settings.Settings:
         return settings.read(config, given)
 
-    logs.listen("tidegate.agent", as_json=log_json)
-    Service(read(), read).run()
+    as_json = log_format is LogFormat.JSON
+    try:
+        now = read()
+        as_json = now.log_format == LogFormat.JSON
+        logs.listen(log.name, as_json=as_json)
+        Service(now, read).run()
+    except TidegateError as error:
+        if not as_json:
+            raise
+        logs.listen(log.name, as_json=True)
+        log.error("%s", error)
+        raise typer.Exit(1) from None
 
 
 @agent.command()

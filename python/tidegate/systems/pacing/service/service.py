@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import selectors
 import signal
@@ -15,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import Any
 
+from tidegate import logs
 from tidegate._core import TidegateError
 from tidegate.systems.pacing.service import left, metrics
 from tidegate.systems.pacing.service.keeper import Keeper
@@ -61,7 +61,7 @@ GONE = {
     "interface": "its flows are not told any more",
     "cgroup": "its flows are paced again when it is there",
 }
-log = logging.getLogger("tidegate.agent")
+log = logs.logger("tidegate.agent")
 
 
 class Claim:
@@ -256,6 +256,7 @@ class Service:
             log.error("not reloaded, all stays as it was: %s", error)
             return
         self._settings = settings
+        logs.listen(log.name, as_json=settings.log_format == "json")
         log.info("reloaded")
 
     def _look(self, pacer: Pacer) -> None:

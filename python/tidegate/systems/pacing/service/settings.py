@@ -17,6 +17,7 @@ from tidegate.systems.pacing.format import MOST_WEIGHT, Keys
 
 DIRECTIONS = {"opened": 1, "accepted": 2, "both": 3}
 PACE_BY = ("socket", "fq", "htb")
+LOG_FORMATS = ("text", "json")
 PS_PER_NS = 1000
 MOST_CGROUPS = 8
 MOST_CHOSEN = 65_536
@@ -60,6 +61,8 @@ class Settings:
     metrics_addr: str | None = None
     insecure: bool = False
     """Metrics at an address that other machines reach."""
+    log_format: str = "text"
+    """Of lines on standard error: `text`, or `json`, an object a line."""
 
     keys: Keys | None = field(default=None, compare=False, repr=False)
     """From the key file."""
@@ -89,6 +92,8 @@ class Settings:
             raise TidegateError(f"direction {self.direction!r} is none of {', '.join(DIRECTIONS)}")
         if self.pace_by not in PACE_BY:
             raise TidegateError(f"pace_by {self.pace_by!r} is none of {', '.join(PACE_BY)}")
+        if self.log_format not in LOG_FORMATS:
+            raise TidegateError(f"log_format {self.log_format!r} is none of {', '.join(LOG_FORMATS)}")
         for port in self.ports:
             units.below(port, 1, 65_536, "a TCP port")
         for one in self.destinations:
