@@ -43,6 +43,19 @@ fn doubling(first: &str, n: usize, text: impl Fn(usize, usize) -> String) -> Str
     out
 }
 
+/// Parser states that go to one another.
+fn states(count: usize) -> String {
+    let states = each(count, |i| {
+        let next = [(i + 1) % count, (i * 7 + 3) % count];
+        format!(
+            "state s{i} {{ transition select(m.x) {{ 0: s{}; 1: accept; default: s{}; }} }}\n",
+            next[0], next[1]
+        )
+    });
+    top_parser(String::new(), "")
+        .replace("transition accept; } }\ncontrol V", &format!("transition s0; }} {states} }}\ncontrol V"))
+}
+
 struct Bomb {
     name: &'static str,
     text: String,
@@ -389,34 +402,8 @@ fn inlining() -> Vec<Bomb> {
         bomb("controls in one another", "too-large", ingress(&row, "c9000() c;", "c.apply(m.x);")),
         bomb("parsers that double", "too-large states", top_parser(parsers, "p60.apply(p);")),
         bomb("blocks in inlined calls", "too-large", ingress(&blocks, "", "f100(m.x);")),
-        bomb("states that go to one another", None, {
-            let states = each(5_990, |i| {
-                format!(
-                    "state s{i} {{ transition select(m.x) {{ 0: s{}; 1: accept; default: s{}; }} }}\n",
-                    (i + 1) % 5_990,
-                    (i * 7 + 3) % 5_990
-                )
-            });
-            let text = top_parser(String::new(), "");
-            text.replace(
-                "transition accept; } }\ncontrol V",
-                &format!("transition s0; }} {states} }}\ncontrol V"),
-            )
-        }),
-        bomb("more states than may be", "too-large states", {
-            let states = each(10_000, |i| {
-                format!(
-                    "state s{i} {{ transition select(m.x) {{ 0: s{}; 1: accept; default: s{}; }} }}\n",
-                    (i + 1) % 10_000,
-                    (i * 7 + 3) % 10_000
-                )
-            });
-            let text = top_parser(String::new(), "");
-            text.replace(
-                "transition accept; } }\ncontrol V",
-                &format!("transition s0; }} {states} }}\ncontrol V"),
-            )
-        }),
+        bomb("states that go to one another", None, states(5_990)),
+        bomb("more states than may be", "too-large states", states(10_000)),
         bomb("states that go everywhere", None, {
             let cases = each(200, |i| format!("{i}: s{i};"));
             let states = each(200, |i| format!("state s{i} {{ transition select(m.x) {{ {cases} }} }}\n"));
