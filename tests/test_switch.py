@@ -20,7 +20,17 @@ from random import Random
 import pytest
 from rich.console import Console
 
-from namespaces import ETH_P_ALL, Host, Place, ip, needs_root, place, within, write_within
+from namespaces import (
+    ETH_P_ALL,
+    Host,
+    Place,
+    ip,
+    needs_root,
+    place,
+    processors_of_networks,
+    within,
+    write_within,
+)
 from switches import (
     KINDS,
     LEARNING,
@@ -148,6 +158,32 @@ def test_the_kernel_receives_on_threads_of_its_own_while_the_profile_is_throughp
     # This process's own view of interfaces is what it was.
     assert Path("/sys/class/net/lo").exists()
     assert not Path("/sys/class/net/p1/threaded").exists()
+
+
+@needs_root
+def test_the_switch_s_thread_stays_on_a_processor(two: Place) -> None:
+    allowed = os.sched_getaffinity(0)
+    for processor, expected in ((None, allowed), (max(allowed), {max(allowed)})):
+        live = LiveSwitch(p4.compile(LEARNING), ports(two, "xdp"), processor=processor)
+        between(live)
+        with live:
+            two.hosts[0].send(frame(1, 2))
+            assert two.hosts[1].receive(1) == [frame(1, 2)]
+            assert processors_of_networks() == [expected]
+        assert os.sched_getaffinity(0) == allowed
+    live = LiveSwitch(p4.compile(LEARNING), ports(two, "xdp"), processor=max(allowed) + 1)
+    said = f"processor {max(allowed) + 1} is not one that this process may use; it may use {min(allowed)}"
+    with pytest.raises(TidegateError, match=said), live:
+        pass
+    assert processors_of_networks() == []
+
+
+@needs_root
+def test_the_command_says_which_processors_there_are(two: Place) -> None:
+    process = run(two, str(LEARNING), "-i", "1@p1", "--processor", "100000")
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "processor 100000 is not one that this process may use; it may use" in said
 
 
 @needs_root

@@ -53,4 +53,6 @@ pub struct Settings {
     /// Segments of one TCP flow that leave together are handed to the kernel as one packet.
     pub merge: bool,
     pub profile: Profile,
+    /// The processor that the thread of the network stays on; `None`: whichever the kernel gives it.
+    pub processor: Option<usize>,
 }

@@ -88,6 +88,12 @@ def switch(
         ),
     ] = True,
     live_profile: LiveProfileOption = LiveProfile.LATENCY,
+    processor: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=0, help="Processor that the switch's thread stays on.", show_default=False
+        ),
+    ] = None,
     cpu_port: CpuPort = None,
     metrics_addr: Annotated[
         str | None,
@@ -167,6 +173,7 @@ def switch(
             queue_limit,
             merge,
             live_profile,
+            processor,
             cpu_port,
             metrics_addr,
             metrics_cells,
@@ -201,6 +208,7 @@ def _run(
     queue_limit: str,
     merge: bool,
     live_profile: LiveProfile,
+    processor: int | None,
     cpu_port: int | None,
     metrics_addr: str | None,
     metrics_cells: int | None,
@@ -249,6 +257,7 @@ def _run(
         cpu_port=cpu_port,
         merge=merge,
         profile=live_profile.value,
+        processor=processor,
         seed=seed,
         metrics_cells=metrics_cells,
     )
