@@ -139,7 +139,9 @@ def frames_of_all_sizes(two: Place, kind: str, mtu: int, merge: bool) -> None:
 
 
 @needs_root
-def test_the_kernel_receives_on_threads_of_its_own_while_the_profile_is_throughput(two: Place) -> None:
+def test_the_kernel_receives_on_threads_of_its_own_while_that_is_asked_for(two: Place) -> None:
+    many = len(os.sched_getaffinity(0)) > 2
+
     def threaded() -> list[str]:
         shown = ["cat", "/sys/class/net/p1/threaded", "/sys/class/net/p2/threaded"]
         done = subprocess.run(
@@ -147,11 +149,17 @@ def test_the_kernel_receives_on_threads_of_its_own_while_the_profile_is_throughp
         )
         return done.stdout.split()
 
-    for profile, during in (("latency", ["0", "0"]), ("throughput", ["1", "1"])):
-        live = LiveSwitch(p4.compile(LEARNING), ports(two, "xdp"), profile=profile)
+    for profile, asked, has in (
+        ("latency", None, False),
+        ("latency", True, True),
+        ("throughput", None, many),
+        ("throughput", True, True),
+        ("throughput", False, False),
+    ):
+        live = LiveSwitch(p4.compile(LEARNING), ports(two, "xdp"), profile=profile, napi_threads=asked)
         between(live)
         with live:
-            assert threaded() == during
+            assert threaded() == [str(int(has))] * 2
             two.hosts[0].send(frame(1, 2))
             assert two.hosts[1].receive(1) == [frame(1, 2)]
         assert threaded() == ["0", "0"]

@@ -338,7 +338,8 @@ impl Simulation {
     /// Lets the network run by the clock, between real hosts: of each port the host that it stands for, the file of its network
     /// namespace (`None`: this process's), its interface, and its kind. With `merge`, segments of a TCP flow that leave together
     /// are handed to the kernel as one packet. `profile` is `latency` or `throughput`. `processor` is where its thread stays.
-    #[pyo3(signature = (ports, merge=false, profile="latency", processor=None))]
+    /// `napi_threads`: the kernel receives on threads of its own; `None`: as the profile says.
+    #[pyo3(signature = (ports, merge=false, profile="latency", processor=None, napi_threads=None))]
     fn go_live(
         &self,
         py: Python<'_>,
@@ -346,8 +347,10 @@ impl Simulation {
         merge: bool,
         profile: &str,
         processor: Option<usize>,
+        napi_threads: Option<bool>,
     ) -> PyResult<()> {
-        let settings = Settings { merge, profile: profile.parse().map_err(refused)?, processor };
+        let settings =
+            Settings { merge, profile: profile.parse().map_err(refused)?, processor, napi_threads };
         let wiring = |(host, netns, interface, kind): (u32, Option<PathBuf>, String, String)| {
             let (host, kind) = (self.node(host)?, kind.parse().map_err(refused)?);
             Ok(Wiring { host, netns, interface, kind })

@@ -94,6 +94,14 @@ def switch(
             metavar="N", min=0, help="Processor that the switch's thread stays on.", show_default=False
         ),
     ] = None,
+    napi_threads: Annotated[
+        bool | None,
+        typer.Option(
+            "--napi-threads/--no-napi-threads",
+            help="Have the kernel receive on threads of its own.",
+            show_default=False,
+        ),
+    ] = None,
     cpu_port: CpuPort = None,
     metrics_addr: Annotated[
         str | None,
@@ -174,6 +182,7 @@ def switch(
             merge,
             live_profile,
             processor,
+            napi_threads,
             cpu_port,
             metrics_addr,
             metrics_cells,
@@ -209,6 +218,7 @@ def _run(
     merge: bool,
     live_profile: LiveProfile,
     processor: int | None,
+    napi_threads: bool | None,
     cpu_port: int | None,
     metrics_addr: str | None,
     metrics_cells: int | None,
@@ -258,6 +268,7 @@ def _run(
         merge=merge,
         profile=live_profile.value,
         processor=processor,
+        napi_threads=napi_threads,
         seed=seed,
         metrics_cells=metrics_cells,
     )
