@@ -69,3 +69,23 @@ impl Settings {
         self.napi_threads.unwrap_or_else(|| self.profile == Profile::Throughput && !few())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_of_the_kernel_receive_if_that_is_asked_for() {
+        for (profile, napi_threads, expected) in [
+            (Profile::Latency, None, false),
+            (Profile::Latency, Some(true), true),
+            (Profile::Throughput, None, !few()),
+            (Profile::Throughput, Some(false), false),
+        ] {
+            assert_eq!(
+                Settings { profile, napi_threads, ..Settings::default() }.has_napi_threads(),
+                expected
+            );
+        }
+    }
+}
