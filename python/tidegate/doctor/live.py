@@ -90,7 +90,7 @@ def _priority() -> Finding:
         try:
             os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
         except OSError as error:
-            refused.append(error.strerror)
+            refused.append(error.strerror or str(error))
 
     # It ends with its priority.
     thread = threading.Thread(target=attempt)
