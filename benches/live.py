@@ -4,7 +4,8 @@ Two namespaces with a host each, and between them in turns: a veth pair, a bridg
 live --example bare`; left out where there is no cargo), and `tidegate switch` with the IPv4 router program by each kind of port and with
 each live profile. One CUBIC flow at MTU 1500 with the hosts' offloads off; 64-byte UDP as fast as iperf3 sends; round trips of an
 echo over an otherwise idle path and under 1 Gbit/s of UDP, by the kernel's stamps; the same over an emulated delay. The hosts are set up
-as the lab sets up its own: 128 KiB of a connection below TCP, and receive processing on any processor but the sender's.
+as the lab sets up its own: 128 KiB of a connection below TCP. Switch and bare forwarder stay on a processor, and hosts receive, as
+`tidegate.lab.placement` says; for the bridge and without anything between, hosts receive on any processor, which is faster there.
 Needs root, iperf3 and ethtool.
 """
 
@@ -27,6 +28,7 @@ from typing import Any, TypeVar
 
 from tidegate import p4
 from tidegate.lab.interfaces import before_interfaces
+from tidegate.lab.placement import placement
 from tidegate.lab.plan import OUTPUT_LIMIT
 from tidegate.switch.ports import SwitchPort
 from tidegate.switch.running import LiveSwitch
@@ -89,8 +91,11 @@ def configure(host: int) -> None:
 
 
 @contextmanager
-def namespaces() -> Iterator[None]:
-    """Two hosts and a place between them, taken away at the end."""
+def namespaces(placed: bool = True) -> Iterator[None]:
+    """Two hosts and a place between them, taken away at the end; not `placed`: the hosts receive on any processor."""
+    anywhere = tuple(os.sched_getaffinity(0))
+    where = placement()
+    receiving = (where.senders, where.receivers) if placed else (anywhere, anywhere)
     try:
         for name in NAMES:
             ip("netns", "add", name)
@@ -98,8 +103,8 @@ def namespaces() -> Iterator[None]:
                 path = Path(f"/proc/sys/net/ipv6/conf/{which}/disable_ipv6")
                 within(name, lambda path=path: path.write_text("1"))
             ip("-n", name, "link", "set", "lo", "up")
-        for name in NAMES[:2]:
-            within(name, before_interfaces)
+        for name, processors in zip(NAMES[:2], receiving, strict=True):
+            within(name, lambda processors=processors: before_interfaces(processors))
         yield
     finally:
         for name in NAMES:
@@ -129,7 +134,7 @@ def veths() -> None:
 @contextmanager
 def direct() -> Iterator[None]:
     """Nothing between the hosts."""
-    with namespaces():
+    with namespaces(placed=False):
         ip("link", "add", "e0", "netns", NAMES[0], "type", "veth", "peer", "e0", "netns", NAMES[1])
         configure(0)
         configure(1)
@@ -139,7 +144,7 @@ def direct() -> Iterator[None]:
 @contextmanager
 def bridge() -> Iterator[None]:
     """The kernel's bridge."""
-    with namespaces():
+    with namespaces(placed=False):
         veths()
         ip("-n", NAMES[2], "link", "add", "br0", "type", "bridge")
         for interface in ("p1", "p2"):
@@ -157,7 +162,9 @@ def switch(
         if kind != "tap":
             veths()
         ports = [SwitchPort(number, f"p{number}", kind, PLACE, delay=delay) for number in (1, 2)]
-        live = LiveSwitch(p4.compile(ROUTER), ports, merge=merge, profile=profile)
+        live = LiveSwitch(
+            p4.compile(ROUTER), ports, merge=merge, profile=profile, processor=placement().network
+        )
         for number, mac in enumerate(MACS, 1):
             values = [number, "02:00:00:00:ff:00", mac]
             live.api.table_add("routes", [f"10.0.0.{number}/32"], "next_hop", values)
@@ -186,6 +193,8 @@ def bare(program: Path, profile: str) -> Iterator[None]:
         veths()
         with subprocess.Popen([program, PLACE, "p1", "p2", profile], stdin=subprocess.PIPE) as forwarder:
             try:
+                if (number := placement().network) is not None:
+                    os.sched_setaffinity(forwarder.pid, {number})
                 time.sleep(0.3)
                 yield
             finally:

@@ -38,6 +38,13 @@ def ip(*words: str) -> None:
     subprocess.run(["ip", *words], check=True, capture_output=True)
 
 
+def processors_of_networks() -> list[set[int]]:
+    """Of each thread of this process that runs a network, the processors that it may use."""
+    tasks = Path("/proc/self/task").iterdir()
+    found = [task for task in tasks if (task / "comm").read_text() == "tidegate-live\n"]
+    return [os.sched_getaffinity(int(task.name)) for task in found]
+
+
 def within(netns: str, act: Callable[[], T]) -> T:
     """Do something in a namespace, on a thread of its own."""
     answer: list[T] = []

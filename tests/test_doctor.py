@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 
 from conftest import Run
 from namespaces import needs_root
-from tidegate.doctor import kernel, programs, report
+from tidegate.doctor import kernel, live, programs, report
 from tidegate.doctor.report import Finding, State
 from tidegate.lab import kernel as lab_kernel
 
@@ -25,6 +28,7 @@ def test_without_root_nothing_is_tried_that_needs_it(monkeypatch: pytest.MonkeyP
     assert said["lab"] is said["AF_XDP, generic"] is said["cake"] is State.UNKNOWN
     assert {one.cure for one in found if one.state is State.UNKNOWN} == {kernel.SUDO}
     assert said["reno"] is State.WORKS
+    assert states([*live.speed()])["threaded NAPI"] is State.UNKNOWN
 
 
 def test_a_program_that_is_missing_has_a_cure(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,6 +63,48 @@ def test_settings_that_are_too_small_have_a_cure(monkeypatch: pytest.MonkeyPatch
     assert found["net.ipv4.tcp_rmem"].cure.startswith("sysctl -w net.ipv4.tcp_rmem='4096 131072")
     assert found["net.ipv4.tcp_wmem"].works
     assert found["kernel.sched_rt_runtime_us"].cure == "sysctl -w kernel.sched_rt_runtime_us=950000"
+
+
+@pytest.mark.parametrize(
+    ("allowed", "network", "hosts", "looks"),
+    [
+        ({0}, State.MISSING, "hosts receive on 0", State.MISSING),
+        ({0, 1}, State.WORKS, "hosts receive on 0; those that only receive, on the network's", State.MISSING),
+        ({0, 1, 2, 3}, State.WORKS, "hosts receive on 0, 1, 2", State.WORKS),
+    ],
+)
+def test_it_says_where_a_live_network_runs(
+    monkeypatch: pytest.MonkeyPatch, allowed: set[int], network: State, hosts: str, looks: State
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: allowed)
+    monkeypatch.setattr(lab_kernel, "capabilities", lambda: 0)
+    found = {one.name: one for one in live.speed()}
+    assert (found["placement"].state, found["busy polling"].state) == (network, looks)
+    if found["receive processing (RPS)"].works:
+        assert found["receive processing (RPS)"].said == hosts
+    if network is State.WORKS:
+        assert found["placement"].said == f"the network's thread stays on processor {max(allowed)}"
+    assert found["tcp_limit_output_bytes"].said.startswith("131072 bytes at a lab's hosts; ")
+    for one in found.values():
+        assert (one.cure == "") == one.works
+
+
+def test_it_says_what_slows_a_live_network_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*given: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "sched_setscheduler", refuse)
+    monkeypatch.setattr(Path, "exists", lambda path: False)
+    monkeypatch.setattr(lab_kernel, "capabilities", lambda: 0)
+    found = {one.name: one for one in live.speed()}
+    for name, said, cure in (
+        ("receive processing (RPS)", "hosts receive on the network's thread", "a kernel from 6.3 on"),
+        ("tables of connections", "the machine's", "Linux 6.1 or newer"),
+        ("real-time priority", "Operation not permitted", "run as root, or with CAP_SYS_NICE"),
+    ):
+        assert found[name].state is State.MISSING
+        assert found[name].said.startswith(said)
+        assert found[name].cure.startswith(cure)
 
 
 @needs_root

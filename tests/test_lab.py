@@ -32,11 +32,13 @@ from live import (
     untimed,
     wait_for,
 )
+from namespaces import processors_of_networks
 from tidegate import TidegateError
 from tidegate.lab import kernel, names
 from tidegate.lab.interfaces import processors
 from tidegate.lab.keeper import TCP_BUCKETS
 from tidegate.lab.lab import SWITCH, Lab
+from tidegate.lab.placement import Placement, placement
 from tidegate.lab.plan import plan
 from tidegate.network import Network, Node
 
@@ -553,6 +555,7 @@ def test_two_labs_at_once() -> None:
 
 
 def test_processors_as_the_kernel_writes_them() -> None:
+    assert processors([]) == "00000000"
     assert processors([0]) == "00000001"
     assert processors(range(32)) == "ffffffff"
     assert processors([1, 32, 64]) == "00000001,00000001,00000002"
@@ -577,6 +580,47 @@ def test_a_host_s_kernel_is_set_up_for_speed(name: str, value: int, base: int) -
         said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert int(said.replace(",", ""), base) == value
     assert file.read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("allowed", "expected"),
+    [
+        ({0}, Placement(None, (0,), (0,))),
+        ({0, 1}, Placement(1, (0,), ())),
+        ({2, 5}, Placement(5, (2,), ())),
+        ({0, 1, 2, 3}, Placement(3, (0, 1, 2), (0, 1, 2))),
+    ],
+)
+def test_senders_receive_beside_the_network_s_processor(allowed: set[int], expected: Placement) -> None:
+    assert placement(allowed) == expected
+
+
+@needs_namespaces
+@untimed
+def test_hosts_receive_where_they_are_told_to() -> None:
+    file = Path("/proc/sys/net/core/rps_default_mask")
+    if not file.exists():
+        pytest.skip(f"this kernel has no {file}")
+    with Lab(["a", "b"], receiving=[[0], []]) as lab:
+        for host, mask in (("a", 1), ("b", 0)):
+            command = ["nsenter", f"--net={lab.namespace(host)}", "cat", str(file)]
+            said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+            assert int(said.replace(",", ""), 16) == mask
+
+
+@needs_namespaces
+@untimed
+def test_the_network_s_thread_stays_on_its_processor() -> None:
+    allowed, network = os.sched_getaffinity(0), placement().network
+    expected = allowed if network is None else {network}
+    found: list[list[set[int]]] = []
+    net, a, b = pair()
+    net.tcp(a, b, size="1 MB")
+    net.at("50 ms", lambda: found.append(processors_of_networks()))
+    net.run("200 ms", backend="live", progress=False)
+    assert found == [[expected]]
+    assert processors_of_networks() == []
+    assert os.sched_getaffinity(0) == allowed
 
 
 @needs_namespaces

@@ -20,7 +20,17 @@ from random import Random
 import pytest
 from rich.console import Console
 
-from namespaces import ETH_P_ALL, Host, Place, ip, needs_root, place, within, write_within
+from namespaces import (
+    ETH_P_ALL,
+    Host,
+    Place,
+    ip,
+    needs_root,
+    place,
+    processors_of_networks,
+    within,
+    write_within,
+)
 from switches import (
     KINDS,
     LEARNING,
@@ -129,7 +139,9 @@ def frames_of_all_sizes(two: Place, kind: str, mtu: int, merge: bool) -> None:
 
 
 @needs_root
-def test_the_kernel_receives_on_threads_of_its_own_while_the_profile_is_throughput(two: Place) -> None:
+def test_the_kernel_receives_on_threads_of_its_own_while_that_is_asked_for(two: Place) -> None:
+    many = len(os.sched_getaffinity(0)) > 2
+
     def threaded() -> list[str]:
         shown = ["cat", "/sys/class/net/p1/threaded", "/sys/class/net/p2/threaded"]
         done = subprocess.run(
@@ -137,17 +149,49 @@ def test_the_kernel_receives_on_threads_of_its_own_while_the_profile_is_throughp
         )
         return done.stdout.split()
 
-    for profile, during in (("latency", ["0", "0"]), ("throughput", ["1", "1"])):
-        live = LiveSwitch(p4.compile(LEARNING), ports(two, "xdp"), profile=profile)
+    for profile, asked, has in (
+        ("latency", None, False),
+        ("latency", True, True),
+        ("throughput", None, many),
+        ("throughput", True, True),
+        ("throughput", False, False),
+    ):
+        live = LiveSwitch(p4.compile(LEARNING), ports(two, "xdp"), profile=profile, napi_threads=asked)
         between(live)
         with live:
-            assert threaded() == during
+            assert threaded() == [str(int(has))] * 2
             two.hosts[0].send(frame(1, 2))
             assert two.hosts[1].receive(1) == [frame(1, 2)]
         assert threaded() == ["0", "0"]
     # This process's own view of interfaces is what it was.
     assert Path("/sys/class/net/lo").exists()
     assert not Path("/sys/class/net/p1/threaded").exists()
+
+
+@needs_root
+def test_the_switch_s_thread_stays_on_a_processor(two: Place) -> None:
+    allowed = os.sched_getaffinity(0)
+    for processor, expected in ((None, allowed), (max(allowed), {max(allowed)})):
+        live = LiveSwitch(p4.compile(LEARNING), ports(two, "xdp"), processor=processor)
+        between(live)
+        with live:
+            two.hosts[0].send(frame(1, 2))
+            assert two.hosts[1].receive(1) == [frame(1, 2)]
+            assert processors_of_networks() == [expected]
+        assert os.sched_getaffinity(0) == allowed
+    live = LiveSwitch(p4.compile(LEARNING), ports(two, "xdp"), processor=max(allowed) + 1)
+    said = f"processor {max(allowed) + 1} is not one that this process may use; it may use {min(allowed)}"
+    with pytest.raises(TidegateError, match=said), live:
+        pass
+    assert processors_of_networks() == []
+
+
+@needs_root
+def test_the_command_says_which_processors_there_are(two: Place) -> None:
+    process = run(two, str(LEARNING), "-i", "1@p1", "--processor", "100000")
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "processor 100000 is not one that this process may use; it may use" in said
 
 
 @needs_root

@@ -168,6 +168,8 @@ class Simulation:
         ports: Sequence[tuple[int, str | PathLike[str] | None, str, str]],
         merge: bool = False,
         profile: str = "latency",
+        processor: int | None = None,
+        napi_threads: bool | None = None,
     ) -> None:
         """Run by the clock, between real hosts: host, network namespace's file, interface and kind of each port."""
 

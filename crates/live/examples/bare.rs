@@ -16,13 +16,14 @@ fn main() {
         eprintln!("{why}");
         std::process::exit(2)
     });
+    let settings = live::Settings { profile, ..Default::default() };
     let stop = Arc::new(AtomicBool::new(false));
     let told = stop.clone();
     std::thread::spawn(move || {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         told.store(true, Ordering::Release);
     });
-    if let Err(why) = live::forward(Some(Path::new(netns)), [one, other], profile, &stop) {
+    if let Err(why) = live::forward(Some(Path::new(netns)), [one, other], settings, &stop) {
         eprintln!("{why}");
         std::process::exit(1);
     }

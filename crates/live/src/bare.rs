@@ -11,7 +11,7 @@ use crate::bpf::Attach;
 use crate::clock::monotonic;
 use crate::interface::{Failure, Interface, plain, within};
 use crate::port::Port;
-use crate::profile::Profile;
+use crate::profile::Settings;
 use crate::threaded::Threaded;
 use crate::xdp::XdpPort;
 
@@ -23,7 +23,7 @@ use crate::xdp::XdpPort;
 pub fn forward(
     netns: Option<&Path>,
     names: [&str; 2],
-    profile: Profile,
+    settings: Settings,
     stop: &AtomicBool,
 ) -> Result<(), Failure> {
     let open = |name: &str| {
@@ -33,7 +33,7 @@ pub fn forward(
     };
     let mut ports = [open(names[0])?, open(names[1])?];
     let mut threads = Vec::new();
-    if profile == Profile::Throughput {
+    if settings.has_napi_threads() {
         for name in names {
             threads.push(Threaded::begin(name, netns)?);
         }
@@ -45,7 +45,7 @@ pub fn forward(
     }
     let none = epoll::Event { flags: EventFlags::empty(), data: EventData::new_u64(0) };
     let mut events = [none; 2];
-    let (spin, mut awake_until) = (profile.spin_ns(), 0);
+    let (spin, mut awake_until) = (settings.profile.spin_ns(), 0);
     // So often it looks whether it is to stop.
     let patience = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
     while !stop.load(Ordering::Acquire) {

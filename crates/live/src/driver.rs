@@ -19,7 +19,8 @@ use crate::interface::{Failure, plain};
 use crate::opening::Opened;
 use crate::port::{BATCH, Counts, Port};
 use crate::priority::Priority;
-use crate::profile::Profile;
+use crate::processor;
+use crate::profile::Settings;
 use crate::shared::{Lateness, Shared};
 use crate::threaded::Threaded;
 
@@ -73,7 +74,7 @@ pub struct Driver {
     spent: Vec<Box<Written>>,
     lateness: Lateness,
     wakeups: u64,
-    profile: Profile,
+    settings: Settings,
     /// For how long after a packet it looks for the next one without sleeping, and until when, in nanoseconds.
     spin: u64,
     awake_until: u64,
@@ -105,7 +106,7 @@ fn most_early(sleep: usize) -> u64 {
 }
 
 impl Driver {
-    pub fn new(shared: Arc<Shared>, ports: Vec<Wired>, profile: Profile) -> io::Result<Driver> {
+    pub fn new(shared: Arc<Shared>, ports: Vec<Wired>, settings: Settings) -> io::Result<Driver> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
@@ -142,8 +143,8 @@ impl Driver {
             spent: Vec::new(),
             lateness: Lateness::default(),
             wakeups: 0,
-            profile,
-            spin: profile.spin_ns(),
+            settings,
+            spin: settings.profile.spin_ns(),
             awake_until: 0,
             spun: 0,
         })
@@ -152,7 +153,8 @@ impl Driver {
     pub fn run(mut self) {
         let shared = self.shared.clone();
         let turns = std::panic::AssertUnwindSafe(|| -> io::Result<()> {
-            let mut priority = Priority::new(self.profile);
+            self.settings.processor.map_or(Ok(()), processor::stay_on)?;
+            let mut priority = Priority::new(self.settings.profile);
             while !shared.stopping.load(Ordering::Acquire) {
                 if shared.clock.is_over() {
                     return Err(io::Error::other(

@@ -7,7 +7,7 @@
 //! | file | what |
 //! |---|---|
 //! | `bare` | a forwarder without a network, for benchmarks |
-//! | `driver`, `priority` | the thread, and how urgent it is |
+//! | `driver`, `priority`, `processor` | the thread, how urgent it is, and where it runs |
 //! | `profile` | short delays, or many packets |
 //! | `running` | how a network goes live, and ends |
 //! | `shared` | what others see of it and of the network |
@@ -35,6 +35,7 @@ mod packet;
 mod packet_sender;
 mod port;
 mod priority;
+mod processor;
 mod profile;
 mod reopening;
 mod running;

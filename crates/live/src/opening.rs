@@ -4,7 +4,7 @@ use crate::bpf::Attach;
 use crate::interface::{Failure, Interface, fail};
 use crate::packet::PacketPort;
 use crate::port::{Counts, Kind, Port};
-use crate::profile::{Profile, Settings};
+use crate::profile::Settings;
 use crate::shared::{PortStatus, Wiring};
 use crate::tap::TapPort;
 use crate::threaded::Threaded;
@@ -46,7 +46,7 @@ pub fn open(wiring: &Wiring, settings: Settings) -> Result<Opened, Failure> {
         },
     };
     let mut threaded = None;
-    if settings.profile == Profile::Throughput && matches!(kind, Kind::Xdp | Kind::XdpGeneric) {
+    if settings.has_napi_threads() && matches!(kind, Kind::Xdp | Kind::XdpGeneric) {
         match Threaded::begin(name, netns) {
             Ok(begun) => threaded = Some(begun),
             Err(why) => notice = Some(why.to_string()),

@@ -10,8 +10,8 @@ pub enum Profile {
     /// after each packet.
     #[default]
     Latency,
-    /// Many packets: the kernel receives on threads of its own (threaded NAPI), which run beside the thread of the network, and
-    /// that is an ordinary one. It adds a tenth of a millisecond or more to a round trip.
+    /// Many packets: the thread of the network is an ordinary one, and with more than two processors the kernel receives on threads of
+    /// its own (threaded NAPI), which run beside it. It adds a tenth of a millisecond or more to a round trip.
     Throughput,
 }
 
@@ -24,9 +24,13 @@ impl Profile {
         const SPIN_NS: u64 = 50_000;
         // With one or two it would keep the hosts at its ports from the processor, and with real-time priority the kernel would stop it
         // for 50 ms in each second for them.
-        let few = std::thread::available_parallelism().map_or(true, |count| count.get() <= 2);
-        if self == Profile::Latency && !few { SPIN_NS } else { 0 }
+        if self == Profile::Latency && !few() { SPIN_NS } else { 0 }
     }
+}
+
+/// Whether there are so few processors that hosts on this machine need all of them.
+fn few() -> bool {
+    std::thread::available_parallelism().map_or(true, |count| count.get() <= 2)
 }
 
 impl fmt::Display for Profile {
@@ -53,4 +57,35 @@ pub struct Settings {
     /// Segments of one TCP flow that leave together are handed to the kernel as one packet.
     pub merge: bool,
     pub profile: Profile,
+    /// The processor that the thread of the network stays on; `None`: whichever the kernel gives it.
+    pub processor: Option<usize>,
+    /// The kernel receives on threads of its own; `None`: as the profile says. With two processors these threads take from hosts what
+    /// hosts need.
+    pub napi_threads: Option<bool>,
+}
+
+impl Settings {
+    pub(crate) fn has_napi_threads(self) -> bool {
+        self.napi_threads.unwrap_or_else(|| self.profile == Profile::Throughput && !few())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_of_the_kernel_receive_if_that_is_asked_for() {
+        for (profile, napi_threads, expected) in [
+            (Profile::Latency, None, false),
+            (Profile::Latency, Some(true), true),
+            (Profile::Throughput, None, !few()),
+            (Profile::Throughput, Some(false), false),
+        ] {
+            assert_eq!(
+                Settings { profile, napi_threads, ..Settings::default() }.has_napi_threads(),
+                expected
+            );
+        }
+    }
 }

@@ -14,6 +14,7 @@ use crate::driver::{Driver, Wired};
 use crate::interface::{Failure, plain, within};
 use crate::opening::{Opened, open};
 use crate::port::Counts;
+use crate::processor;
 use crate::profile::Settings;
 use crate::reopening::{Watched, watch};
 use crate::shared::{Shared, Wiring};
@@ -34,12 +35,14 @@ impl Live {
     /// Opens the ports and starts the thread. The network goes on at the time that it has reached.
     ///
     /// # Errors
-    /// A namespace or an interface that is not there or is taken, missing rights, a flow without a way.
+    /// A namespace or an interface that is not there or is taken, missing rights, a flow without a way, a processor that this process
+    /// may not use.
     pub fn start(
         network: Arc<Mutex<Network>>,
         wirings: Vec<Wiring>,
         settings: Settings,
     ) -> Result<Live, Failure> {
+        settings.processor.map_or(Ok(()), processor::check)?;
         let mut wired = Vec::new();
         let mut ports = Vec::new();
         let mut watched = Vec::new();
@@ -70,7 +73,7 @@ impl Live {
             now
         };
         let shared = Arc::new(Shared::new(network, Clock::starting_at(start), bell, ports));
-        let driver = Driver::new(shared.clone(), wired, settings.profile).map_err(failed)?;
+        let driver = Driver::new(shared.clone(), wired, settings).map_err(failed)?;
         let thread = std::thread::Builder::new().name("tidegate-live".to_owned()).stack_size(STACK);
         let thread = thread.spawn(move || driver.run());
         let mut live = Live { shared, thread: Some(thread.map_err(failed)?), watcher: None };

@@ -337,16 +337,20 @@ impl Simulation {
 
     /// Lets the network run by the clock, between real hosts: of each port the host that it stands for, the file of its network
     /// namespace (`None`: this process's), its interface, and its kind. With `merge`, segments of a TCP flow that leave together
-    /// are handed to the kernel as one packet. `profile` is `latency` or `throughput`.
-    #[pyo3(signature = (ports, merge=false, profile="latency"))]
+    /// are handed to the kernel as one packet. `profile` is `latency` or `throughput`. `processor` is where its thread stays.
+    /// `napi_threads`: the kernel receives on threads of its own; `None`: as the profile says.
+    #[pyo3(signature = (ports, merge=false, profile="latency", processor=None, napi_threads=None))]
     fn go_live(
         &self,
         py: Python<'_>,
         ports: Vec<(u32, Option<PathBuf>, String, String)>,
         merge: bool,
         profile: &str,
+        processor: Option<usize>,
+        napi_threads: Option<bool>,
     ) -> PyResult<()> {
-        let settings = Settings { merge, profile: profile.parse().map_err(refused)? };
+        let settings =
+            Settings { merge, profile: profile.parse().map_err(refused)?, processor, napi_threads };
         let wiring = |(host, netns, interface, kind): (u32, Option<PathBuf>, String, String)| {
             let (host, kind) = (self.node(host)?, kind.parse().map_err(refused)?);
             Ok(Wiring { host, netns, interface, kind })

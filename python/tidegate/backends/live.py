@@ -27,6 +27,7 @@ from tidegate.lab.interfaces import HOST_INTERFACE
 from tidegate.lab.lab import SWITCH, Lab
 from tidegate.lab.looking import Flows
 from tidegate.lab.messages import Attach, Finish, Go, MakeLinks, Report, SetUp, SetUpRouter
+from tidegate.lab.placement import placement
 from tidegate.lab.plan import HostPlan, lacking, plan, router_plans
 from tidegate.lab.routers import RouterPlan, interface
 from tidegate.lab.tables import flow_tables
@@ -107,7 +108,10 @@ def _run(
     interrupted = False
     shared = (*controls.markers.values(), *(real.programs or ()))
     called = [*(host.node.name for host in hosts), *(router.node.name for router in routers)]
-    with Lab(called, shared) as lab, ExitStack() as kept:
+    where = placement()
+    receiving = [where.receivers if _only_receives(host) else where.senders for host in hosts]
+    receiving += [where.senders] * len(routers)
+    with Lab(called, shared, receiving) as lab, ExitStack() as kept:
         names = dict(zip(lab.hosts, hosts, strict=False))
         forwarding = dict(zip(lab.hosts[len(hosts) :], routers, strict=True))
         _set_up(lab, names, forwarding, real)
@@ -136,7 +140,7 @@ def _run(
             common.changing(network, core, ports, elsewhere),
             _started(runner),
             common.captures(network, core, ports) as unwritten,
-            _live(network, core, lab, names, forwarding, profile),
+            _live(network, core, lab, names, forwarding, profile, where.network),
             _urgent(),
         ):
             try:
@@ -171,6 +175,11 @@ def _run(
             *_warnings(network, _interfaces(hosts, routers), statistics, reports, end, lost),
         ),
     )
+
+
+def _only_receives(host: HostPlan) -> bool:
+    """Whether flows end at a host, and none begins there."""
+    return bool(host.prepare.receives) and not host.prepare.sends
 
 
 def _interface(number: int) -> str:
@@ -256,6 +265,7 @@ def _live(
     hosts: dict[str, HostPlan],
     routers: dict[str, RouterPlan],
     profile: str,
+    processor: int | None,
 ) -> Iterator[None]:
     """While this lasts, the network runs by the clock."""
     namespace = lab.namespace(SWITCH)
@@ -270,7 +280,7 @@ def _live(
         for number, router in enumerate(routers.values())
         for port, link in enumerate(router.links)
     ]
-    core.go_live(wiring, profile=profile)
+    core.go_live(wiring, profile=profile, processor=processor)
     try:
         yield
     finally:

@@ -2,6 +2,7 @@
 
     report.py     a finding, and what all of them say together
     kernel.py     the kernel: namespaces, AF_XDP, BPF, qdiscs, congestion controls, settings
+    live.py       what makes live networks fast
     programs.py   programs and Python packages
 
 Whatever can be tried is tried, in namespaces that go away with the trial; nothing is guessed from versions.

@@ -53,7 +53,7 @@ USES = (
 
 def examine() -> list[Finding]:
     """Everything that is looked for, in the order in which it is shown."""
-    from tidegate.doctor import kernel, programs
+    from tidegate.doctor import kernel, live, programs
 
     return [
         *programs.engine(),
@@ -63,6 +63,7 @@ def examine() -> list[Finding]:
         *kernel.qdiscs(),
         *kernel.congestion_controls(),
         *kernel.settings(),
+        *live.speed(),
         *programs.tools(),
         *programs.packages(),
     ]

@@ -7,7 +7,7 @@ import selectors
 import time
 import traceback
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
@@ -231,13 +231,13 @@ class Agent:
         self._lab.send(Report(sent, received, sampler.sender_rows, sampler.receiver_rows, sampler.late))
 
 
-def serve(number: int, name: str, failure: str | None) -> None:
-    """Run the agent of this name at a socket until the other end is closed."""
+def serve(number: int, name: str, receive_on: Iterable[int], failure: str | None) -> None:
+    """Run the agent of this name at a socket until the other end is closed; `receive_on` are processors."""
     lab = Connection(number)
     try:
         if failure is not None:
             raise OSError(failure)
-        interfaces.before_interfaces()
+        interfaces.before_interfaces(receive_on)
         names.link(name, os.getpid())
     except OSError as error:
         lab.send(Failed(str(error)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import struct
 from collections.abc import Iterable
@@ -50,17 +49,16 @@ def write_sysctl(name: str, value: str) -> None:
 def processors(numbers: Iterable[int]) -> str:
     """Processors as the kernel writes them: the bits of hexadecimal numbers, 32 in each."""
     mask = sum(1 << number for number in numbers)
-    return ",".join(
-        f"{mask >> at & 0xFFFF_FFFF:08x}" for at in range((mask.bit_length() - 1) // 32 * 32, -1, -32)
-    )
+    top = max(mask.bit_length() - 1, 0) // 32 * 32
+    return ",".join(f"{mask >> at & 0xFFFF_FFFF:08x}" for at in range(top, -1, -32))
 
 
-def before_interfaces() -> None:
-    """Settings of a namespace that must precede its interfaces."""
-    # A host receives on a processor of each flow's own. Otherwise it is the sender's: the thread of the network, which has other
-    # things to do. A kernel before 6.3 cannot, and carries less.
+def before_interfaces(receive_on: Iterable[int]) -> None:
+    """Settings of a namespace that must precede its interfaces; `receive_on` are processors."""
+    # Without any a host receives on the sender's processor, which is that of the network's thread. A kernel before 6.3 can do no
+    # other, and carries less.
     with suppress(OSError):
-        write_sysctl("core/rps_default_mask", processors(os.sched_getaffinity(0)))
+        write_sysctl("core/rps_default_mask", processors(receive_on))
     for name, value in QUIET:
         if Path("/proc/sys/net", name).exists():
             write_sysctl(name, value)

@@ -61,7 +61,7 @@ def _make_room_for_few() -> None:
 
 
 def main() -> None:
-    """Arguments: the lab's process and name, the number of its socket, and a name and a socket for each agent."""
+    """Arguments: the lab's process and name, the number of its socket; of each agent name, socket, and where it receives."""
     parent, run, mine, *rest = sys.argv[1:]
     # A signal is something to read, never an exception: that would stop the cleaning as well.
     woken, wake = os.pipe()
@@ -71,7 +71,11 @@ def main() -> None:
         signal.signal(number, lambda *_: None)
     die_with(int(parent), signal.SIGHUP)
     lab = socket.socket(fileno=int(mine))
-    sockets = {name: int(number) for name, number in zip(rest[::2], rest[1::2], strict=True)}
+    sockets = {name: int(number) for name, number in zip(rest[::3], rest[1::3], strict=True)}
+    receive_on = {
+        name: [int(one) for one in numbers.split(",") if one]
+        for name, numbers in zip(rest[::3], rest[2::3], strict=True)
+    }
     _call_it("tidegate-keeper")
     _hurry()
     _make_room_for_few()
@@ -83,7 +87,7 @@ def main() -> None:
         for name in list(sockets):
             pid = os.fork()
             if pid == 0:
-                _agent(run, name, keeper, lab, sockets)
+                _agent(run, name, keeper, lab, sockets, receive_on[name])
             agents[pid] = name
             os.close(sockets.pop(name))
         _wait([lab.fileno(), woken], list(agents))
@@ -96,7 +100,14 @@ def main() -> None:
         names.unlink(run)
 
 
-def _agent(run: str, name: str, keeper: int, lab: socket.socket, sockets: dict[str, int]) -> None:
+def _agent(
+    run: str,
+    name: str,
+    keeper: int,
+    lab: socket.socket,
+    sockets: dict[str, int],
+    receive_on: list[int],
+) -> None:
     """Run as an agent; never returns."""
     status = 1
     try:
@@ -109,7 +120,7 @@ def _agent(run: str, name: str, keeper: int, lab: socket.socket, sockets: dict[s
             if other != name:
                 os.close(number)
         _call_it(f"tg-{name}")
-        serve(sockets[name], f"{run}-{name}", _unshare())
+        serve(sockets[name], f"{run}-{name}", receive_on, _unshare())
         status = 0
     finally:
         os._exit(status)

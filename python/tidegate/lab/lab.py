@@ -7,7 +7,7 @@ import select
 import socket
 import subprocess
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from types import TracebackType
@@ -27,11 +27,20 @@ class Lab:
     """Namespaces for hosts, as long as the context lasts.
 
     An agent's name is its host's, as far as it can be part of a file's name; `SWITCH` is the other side of all links. `shared`
-    are file descriptors of this process that agents have under the same numbers.
+    are file descriptors of this process that agents have under the same numbers. `receiving` are the processors that each host
+    receives on; without it all that this process may use.
     """
 
-    def __init__(self, hosts: Iterable[str], shared: Collection[int] = ()) -> None:
+    def __init__(
+        self,
+        hosts: Iterable[str],
+        shared: Collection[int] = (),
+        receiving: Sequence[Collection[int]] | None = None,
+    ) -> None:
         self.hosts = names.host_names(hosts)
+        everywhere = os.sched_getaffinity(0)
+        places = [everywhere] * len(self.hosts) if receiving is None else receiving
+        self._receiving = {**dict(zip(self.hosts, places, strict=True)), SWITCH: everywhere}
         self._shared = shared
         self._agents: dict[str, Connection] = {}
         self._pids: dict[str, int] = {}
@@ -47,7 +56,11 @@ class Lab:
             mine, theirs[name] = socket.socketpair()
             self._agents[name] = Connection(mine.detach())
         passed = [keepers, *theirs.values()]
-        arguments = [part for name, one in theirs.items() for part in (name, str(one.fileno()))]
+        arguments = [
+            part
+            for name, one in theirs.items()
+            for part in (name, str(one.fileno()), ",".join(map(str, sorted(self._receiving[name]))))
+        ]
         # -P: what lies in the working directory is not to be taken for a module.
         python = [sys.executable, "-P", "-m", "tidegate.lab.keeper"]
         try:

@@ -82,6 +82,20 @@ def switch(
         ),
     ] = True,
     live_profile: LiveProfileOption = LiveProfile.LATENCY,
+    processor: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=0, help="Processor that the switch's thread stays on.", show_default=False
+        ),
+    ] = None,
+    napi_threads: Annotated[
+        bool | None,
+        typer.Option(
+            "--napi-threads/--no-napi-threads",
+            help="Have the kernel receive on threads of its own.",
+            show_default=False,
+        ),
+    ] = None,
     cpu_port: CpuPort = None,
     metrics_addr: Annotated[
         str | None,
@@ -159,6 +173,8 @@ def switch(
             queue_limit,
             merge,
             live_profile,
+            processor,
+            napi_threads,
             cpu_port,
             metrics_addr,
             metrics_cells,
@@ -193,6 +209,8 @@ def _run(
     queue_limit: str,
     merge: bool,
     live_profile: LiveProfile,
+    processor: int | None,
+    napi_threads: bool | None,
     cpu_port: int | None,
     metrics_addr: str | None,
     metrics_cells: int | None,
@@ -241,6 +259,8 @@ def _run(
         cpu_port=cpu_port,
         merge=merge,
         profile=live_profile.value,
+        processor=processor,
+        napi_threads=napi_threads,
         seed=seed,
         metrics_cells=metrics_cells,
     )

@@ -45,15 +45,23 @@ class LiveSwitch:
         cpu_port: int | None = None,
         merge: bool = True,
         profile: str = "latency",
+        processor: int | None = None,
+        napi_threads: bool | None = None,
         seed: int = 0,
         metrics_cells: int | None = None,
     ) -> None:
-        """`metrics_cells`: cells of each register, counter and meter that have series of their own."""
+        """`metrics_cells`: cells of each register, counter and meter that have series of their own.
+
+        `processor`: where the switch's thread stays. `napi_threads`: the kernel receives on threads of its own; `None`: with the
+        profile `throughput` and more than two processors.
+        """
         self.program = program
         self.ports = tuple(sorted(ports, key=lambda port: port.number))
         self.queues = queues
         self._merge = merge
         self._profile = profile
+        self._processor = processor
+        self._napi_threads = napi_threads
         if queue_packets is not None:
             units.below(queue_packets, 1, 2**32, "a queue's limit in packets")
         units.seed(seed)
@@ -116,7 +124,7 @@ class LiveSwitch:
 
     def __enter__(self) -> Self:
         """Open the ports and start. Raises `TidegateError` with nothing left behind."""
-        self.core.go_live(self._wiring, self._merge, self._profile)
+        self.core.go_live(self._wiring, self._merge, self._profile, self._processor, self._napi_threads)
         return self
 
     def __exit__(
