@@ -71,7 +71,7 @@ fn heap() -> Option<(usize, usize)> {
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
     let mut pieces = maps.lines().filter(|line| line.ends_with("[heap]")).filter_map(range);
     let (from, first) = pieces.next()?;
-    Some((from, pieces.last().map_or(first, |(_, to)| to)))
+    Some((from, pieces.next_back().map_or(first, |(_, to)| to)))
 }
 
 /// The addresses of a line of `/proc/self/maps`.

@@ -88,7 +88,7 @@ mod tests {
             let (mut ring, mut model) = (Ring::default(), VecDeque::new());
             for (seq, push) in steps.into_iter().enumerate() {
                 let seq = seq as u64;
-                if push || seq % 3 == 0 {
+                if push || seq.is_multiple_of(3) {
                     ring.push(Sent { seq, ..Sent::default() });
                     model.push_back(seq);
                 } else if !model.is_empty() {
