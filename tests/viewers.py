@@ -37,7 +37,7 @@ def read(message: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
 class Shown:
     """A page that somebody looks at; keeps what it is shown."""
 
-    ready, gone = True, False
+    ready, gone, readers = True, False, 1
 
     def __init__(self) -> None:
         self.about: dict[str, Any] = {}

@@ -109,7 +109,7 @@ function draw() {
   if (about.kind === "finished") finished(); else if (history) running();
   const ports = about.kind === "switch";
   one("flowing").hidden = ports; one("porting").hidden = !ports;
-  if (ports) rows("ports", about.ports, false); else rows("flows", about.flows || [], true);
+  if (ports) rows("ports", about.ports, true); else rows("flows", about.flows || [], true);
   rows("queues", about.queues || [], false);
   paint();
   watch();
@@ -186,13 +186,37 @@ function trace() {
   const text = JSON.stringify(found);
   if (text === traced) return;
   traced = text;
-  one("chosen").textContent = about.flows[found.flow];
-  one("problem").textContent = found.problem || (found.packets.length ? "" : "no packet yet");
+  one("chosen").textContent = found.only || (found.name ?? about.flows[found.flow]);
+  one("problem").textContent = found.problem || (!found.packets.length ? "no packet yet" : [found.sampled ? "a sample: the port carries more than can be shown" : "", found.left_out ? `${found.left_out} more flows` : ""].filter(Boolean).join("; "));
+  seen(found);
   one("packets").tBodies[0].replaceChildren(...found.packets.slice().reverse().map((packet) => {
     const row = element("tr");
     row.append(...packet.map((value, at) => element("td", at === 0 ? value.toFixed(6) : value ?? "", { class: typeof value === "number" ? "n" : "" })));
     return row;
   }));
+}
+
+// The flows of a switch's port. Their order stays while somebody points at them or has the focus there.
+function seen(found) {
+  one("seeing").hidden = !found.flows;
+  if (!found.flows) return;
+  const body = one("seen").tBodies[0], held = body.contains(document.activeElement) || body.matches(":hover"), by = new Map(found.flows.map((flow) => [flow[0], flow]));
+  const names = held ? [...body.rows].map((row) => row.dataset.name) : [...by.keys()];
+  while (body.rows.length > names.length) body.lastChild.remove();
+  names.forEach((name, at) => {
+    let row = body.rows[at];
+    if (!row) {
+      const made = element("tr"), cell = nameCell("td", ""), button = element("button", "", { type: "button", class: "flow" });
+      button.addEventListener("click", () => say({ only: button.getAttribute("aria-pressed") === "true" ? "" : made.dataset.name }));
+      cell.append(button);
+      made.append(cell, ...[0, 1, 2].map(() => element("td", "", { class: "n" })));
+      body.append(row = made);
+    }
+    if (row.dataset.name !== name) { row.dataset.name = name; row.cells[0].title = name; row.cells[0].firstElementChild.textContent = name; }
+    row.cells[0].firstElementChild.setAttribute("aria-pressed", String(name === found.only));
+    row.setAttribute("aria-selected", String(name === found.only));
+    (by.get(name) ?? []).slice(1).forEach((value, number) => write(row.cells[number + 1], value == null ? "" : shown(value)));
+  });
 }
 
 // Some rows of a table, the largest of the chosen column first. Their order stays while somebody points at them or has the focus there.
@@ -215,14 +239,14 @@ function rows(kind, names, choose) {
   }
   const [field, way] = order[kind], body = table.tBodies[0];
   table.querySelectorAll("th").forEach((cell) => { if (cell.dataset.field === field) cell.setAttribute("aria-sort", way > 0 ? "ascending" : "descending"); else cell.removeAttribute("aria-sort"); });
-  const wanted = choose ? one("find").value.toLowerCase() : "", held = body.contains(document.activeElement) || body.matches(":hover");
+  const wanted = kind === "flows" ? one("find").value.toLowerCase() : "", held = body.contains(document.activeElement) || body.matches(":hover");
   if (!listed[kind] || listed[kind].wanted !== wanted || !held) {
     let found = null;
     if (wanted) { names.lower ??= names.map((name) => name.toLowerCase()); found = [...names.keys()].filter((n) => names.lower[n].includes(wanted)); }
     const key = columns[field], count = found ? found.length : names.length;
     listed[kind] = key ? largest(key, SHOWN, [], way, found) : Array.from({ length: Math.min(SHOWN, count) }, (_, at) => { const n = way > 0 ? at : count - 1 - at; return found ? found[n] : n; });
     listed[kind].wanted = wanted;
-    if (choose) one("count").textContent = count > SHOWN ? `${SHOWN} of ${count} shown` : "";
+    if (kind === "flows") one("count").textContent = count > SHOWN ? `${SHOWN} of ${count} shown` : "";
   }
   while (body.rows.length > listed[kind].length) body.lastChild.remove();
   listed[kind].forEach((n, at) => {
@@ -230,7 +254,7 @@ function rows(kind, names, choose) {
     if (!row) {
       row = element("tr"); body.append(row);
       const cell = nameCell("td", "");
-      if (choose && (about.kind === "running" || about.kind === "live")) {
+      if (choose && about.kind !== "finished") {
         const button = element("button", "", { type: "button", class: "flow" });
         button.addEventListener("click", () => { chosen = chosen === Number(row.dataset.n) ? -1 : Number(row.dataset.n); say({ trace: chosen }); redraw(); });
         cell.append(button);

@@ -288,7 +288,9 @@ def _run(
             from tidegate.view import switching
 
             log.info("dashboard at %s", page.url)
-            beats.append(partial(switching.Switching(live, program.stem).update, page))
+            looking = switching.Switching(live, program.stem)
+            stack.callback(looking.close)
+            beats.append(partial(looking.update, page))
             every_s = switching.PERIOD_S
         if watch:
             from rich.console import Console

@@ -61,6 +61,8 @@ class LiveSwitch:
         self.node = self.core.switch(name, program.core, queues, cpu_port, False)
         self.core.bound_queues(self.node)
         self._wiring: list[tuple[int, str | None, str, str]] = []
+        self.wires: dict[int, int] = {}
+        """For captures: of each port the number in `core` of the other end of its link."""
         holding = sum(1 + port.both for port in self.ports if port.delay)
         most = ON_WIRES // max(holding, 1)
         for port in self.ports:
@@ -78,7 +80,7 @@ class LiveSwitch:
                 most=most if delay else None,
             )
             come = go if port.both else Wire(NO_RATE, 0, None, None, framing=0, mtu=LONGEST)
-            self.core.link(host, self.node, come, go, b_number=port.number)
+            self.wires[port.number], _ = self.core.link(host, self.node, come, go, b_number=port.number)
             self._wiring.append((host, port.netns, port.interface, port.kind))
         self.control = _core.SwitchControl.of_switch(self.core, self.node)
         names = {port.number: port.interface for port in self.ports}

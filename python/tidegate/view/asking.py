@@ -8,6 +8,8 @@ from typing import Any
 
 MOST_WATCHED = 256
 """Flows that are looked at each time because somebody is shown them."""
+MOST_NAME = 200
+"""Characters of a flow's name."""
 MOST_STEP = 40
 """Characters of a step."""
 
@@ -20,6 +22,7 @@ COMMANDS: dict[str, Callable[[Any], bool]] = {
     "pause": lambda value: type(value) is bool,
     "step": lambda value: isinstance(value, str) and len(value) <= MOST_STEP,
     "trace": _number,
+    "only": lambda value: isinstance(value, str) and len(value) <= MOST_NAME,
     "case": _number,
     "watch": lambda value: (
         isinstance(value, list) and len(value) <= MOST_WATCHED and all(_number(one) for one in value)

@@ -6,7 +6,7 @@ import io
 import ipaddress
 import struct
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -24,42 +24,53 @@ FLAGS = (
 ECN = ("", "ECT(1)", "ECT(0)", "CE")
 
 
-class Packets:
-    """Reads what a run says of a trace: `file`, a pcap file with nanoseconds, and `ends`, addresses and ports of the flow."""
+class Records:
+    """The packets of a pcap file with nanoseconds that grows."""
 
-    def __init__(self, said: Mapping[str, Any]) -> None:
-        self.number = said["number"]
-        self._file = None if said["file"] is None else io.FileIO(said["file"])
-        self._ends = {(int(ipaddress.IPv4Address(address)), port) for address, port in said["ends"]}
-        self._packets: deque[list[Any]] = deque(maxlen=SHOWN)
+    def __init__(self, file: str) -> None:
+        self._file = io.FileIO(file)
         self._left = b""
         self._head = HEAD
 
-    def look(self) -> list[list[Any]]:
-        """The newest packets: time in seconds, ports, flags, sequence and acknowledgement numbers, bytes, ECN."""
-        if self._file is not None:
-            data = self._left + self._file.read()
-            begin = min(self._head, len(data))
-            self._head -= begin
-            self._left = data[begin + self._parse(data[begin:]) :]
-        return list(self._packets)
-
-    def close(self) -> None:
-        """Read no more."""
-        if self._file is not None:
-            self._file.close()
-
-    def _parse(self, data: bytes) -> int:
-        at = 0
+    def read(self) -> Iterator[tuple[float, bytes, int]]:
+        """What has come since the last time: time in seconds, the bytes that are there, and the length that the packet had."""
+        data = self._left + self._file.read()
+        at = min(self._head, len(data))
+        self._head -= at
         while at + RECORD <= len(data):
             seconds, nanoseconds, length, wire = struct.unpack_from("<IIII", data, at)
             end = at + RECORD + length
             if end > len(data):
                 break
-            with suppress(struct.error, IndexError):
-                self._packet(seconds + nanoseconds / 1e9, data[at + RECORD : end], wire)
+            yield seconds + nanoseconds / 1e9, data[at + RECORD : end], wire
             at = end
-        return at
+        self._left = data[at:]
+
+    def close(self) -> None:
+        """Read no more."""
+        self._file.close()
+
+
+class Packets:
+    """Reads what a run says of a trace: `file`, a pcap file with nanoseconds, and `ends`, addresses and ports of the flow."""
+
+    def __init__(self, said: Mapping[str, Any]) -> None:
+        self.number = said["number"]
+        self._records = None if said["file"] is None else Records(said["file"])
+        self._ends = {(int(ipaddress.IPv4Address(address)), port) for address, port in said["ends"]}
+        self._packets: deque[list[Any]] = deque(maxlen=SHOWN)
+
+    def look(self, said: Mapping[str, Any]) -> dict[str, Any]:
+        """The newest packets: time in seconds, ports, flags, sequence and acknowledgement numbers, bytes, ECN."""
+        for record in () if self._records is None else self._records.read():
+            with suppress(struct.error, IndexError):
+                self._packet(*record)
+        return {"packets": list(self._packets)}
+
+    def close(self) -> None:
+        """Read no more."""
+        if self._records is not None:
+            self._records.close()
 
     def _packet(self, time_s: float, frame: bytes, wire: int) -> None:
         if frame[12:14] != b"\x08\x00":

@@ -18,6 +18,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from tidegate.view.asking import Asked
 from tidegate.view.board import Board
 from tidegate.view.channel import LENGTH
+from tidegate.view.flows import PortFlows
 from tidegate.view.frames import unpack
 from tidegate.view.packets import Packets
 from tidegate.view.server import MOST_COMMAND, Readers
@@ -57,7 +58,7 @@ class Serving:
         self._reader, self._writer = reader, writer
         self._board = Board()
         self._asked = Asked()
-        self._packets: Packets | None = None
+        self._packets: Packets | PortFlows | None = None
         self._paused = False
 
     async def run(self, listening: socket.socket) -> None:
@@ -107,14 +108,13 @@ class Serving:
             self._packets = None
         if said is None:
             return None
-        problem = said["problem"]
+        shown = {name: said[name] for name in ("flow", "name", "sampled", "problem") if name in said}
         try:
             if self._packets is None:
-                self._packets = Packets(said)
-            packets = self._packets.look()
+                self._packets = PortFlows(said) if "segment" in said else Packets(said)
+            return shown | self._packets.look(said)
         except OSError as error:
-            packets, problem = [], f"the trace cannot be read: {error.strerror}"
-        return {"flow": said["flow"], "packets": packets, "problem": problem}
+            return shown | {"packets": [], "problem": f"the trace cannot be read: {error.strerror}"}
 
     async def _tell(self) -> None:
         """Tell the run what readers ask for."""

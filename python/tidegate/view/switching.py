@@ -1,16 +1,18 @@
-"""A switch that runs in the dashboard: its interfaces, rates, queues and what its controllers have noted, ten times a second; less often
-where there is so much that looking would take more than its share of the time (`WORTH`).
+"""A switch that runs in the dashboard: its interfaces, rates, queues, what its controllers have noted, and the packets and flows of a port
+that somebody has chosen, ten times a second; less often where there is so much that looking would take more than its share of the time (`WORTH`).
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from tidegate import units
 from tidegate.switch.running import LiveSwitch
+from tidegate.view.capturing import Capturing
 from tidegate.view.page import WORTH, Page
 
 PERIOD_S = 0.1
@@ -26,6 +28,9 @@ class Switching:
         self._start = time.monotonic()
         self._begun = False
         self._looked_at = self._cost = 0.0
+        self._capturing: Capturing | None = None
+        self._only = ""
+        self._choices = 0
         self._queues = [
             (port.number, queue)
             for port in switch.ports
@@ -48,8 +53,8 @@ class Switching:
 
     def update(self, page: Page) -> None:
         """Look again, if anybody is there."""
-        # A page cannot change a switch.
-        page.heard()
+        # A page cannot change a switch; it can look at a port's packets.
+        trace = self._traced(page.heard(), page.readers)
         if not page.ready or time.monotonic() - self._looked_at < WORTH * self._cost:
             return
         began = time.thread_time()
@@ -75,6 +80,25 @@ class Switching:
             "queue dropped": [state.dropped for state in states],
         }
         notes = dict(list(self._switch.notes.items())[:MOST_NOTES])
-        page.show({"t": now - self._start, "notes": notes}, columns)
+        page.show({"t": now - self._start, "notes": notes, "trace": trace}, columns)
         self._cost = time.thread_time() - began
         self._looked_at = time.monotonic()
+
+    def close(self) -> None:
+        """Look no more."""
+        if self._capturing is not None:
+            self._capturing.close()
+            self._capturing = None
+
+    def _traced(self, said: Mapping[str, Any], readers: int) -> dict[str, Any] | None:
+        if "trace" in said or not readers:
+            self.close()
+        chosen = said.get("trace", -1)
+        if readers and 0 <= chosen < 2 * len(self._switch.ports):
+            port = self._switch.ports[chosen // 2]
+            self._choices += 1
+            self._only = ""
+            about = {"flow": chosen, "name": port.interface, "number": self._choices}
+            self._capturing = Capturing(self._switch.core, self._switch.wires[port.number], about)
+        self._only = said.get("only", self._only)
+        return None if self._capturing is None else {**self._capturing.say(), "only": self._only}
