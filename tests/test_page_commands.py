@@ -63,6 +63,8 @@ SLOW_OR_LIVE = (
 )
 """Commands that are read here, and walked in test_pages_walked.py: they take long, or files and interfaces of the reader's."""
 COMMAND = typer.main.get_command(app)
+TRACE = ROOT / "python/tidegate/scenarios/wifi.trace"
+"""Stands for files of the reader's."""
 
 
 # The changelog has commands of the past, and a template names of systems that are still to be made.
@@ -155,13 +157,20 @@ def test_commands_and_options_exist(page: str, command: str) -> None:
 
 
 @pytest.mark.parametrize(("page", "command"), [one for one in COMMANDS if one[1].startswith("tidegate run ")])
-def test_experiments_and_their_settings_exist(page: str, command: str) -> None:
+def test_experiments_and_their_settings_exist(
+    page: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     _, words = understood(command)
     if not re.fullmatch(r"[a-z0-9_]+\.[a-z0-9_]+", words[0]):
         pytest.skip("a placeholder")
     one = find(words[0])
     backend = words[words.index("--backend") + 1] if "--backend" in words else "sim"
     settings = [word for before, word in pairwise(words) if before == "--set" and word[0].islower()]
+    for parameter, _, path in (setting.partition("=") for setting in settings):
+        if parameter in one.files():
+            # A file of the reader's.
+            (tmp_path / path).write_bytes(TRACE.read_bytes())
     one.check(with_settings(one, settings, "--quick" in words, backend.split("|")[0]))
 
 
