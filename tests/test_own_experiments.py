@@ -63,6 +63,10 @@ def test_a_function_of_a_file_runs_and_is_drawn_again(here: Path, tidegate: Run)
     assert (answer["experiment"], answer["parameters"]["duration_ms"]) == ("my.mine", 200)
     assert 0 < answer["rows"][0]["goodput"] < 10
     assert answer["out"] == "runs/my.mine"
+    # The command that a message names is one that can be given.
+    refused = tidegate("run", "./my.py:mine", "--set", "flows=2")
+    assert "(`tidegate list ./my.py:mine` says what each is)" in refused.err
+    assert tidegate("list", "./my.py:mine").code == 0
     (here / "my.py").rename(here / "moved.py")
     written(here, "raise KeyError('it was run')")
     refused = tidegate("plot", "runs/my.mine")

@@ -115,7 +115,7 @@ class Experiment:
         known = self.parameters()
         return (
             f"{self.name} has no parameter {name!r}; {did_you_mean(name, known)}it has {', '.join(known)} "
-            f"(`tidegate list {self.name}` says what each is)"
+            f"(`tidegate list {self.shown_name}` says what each is)"
         )
 
     def about(self) -> dict[str, dict[str, Any]]:
