@@ -223,6 +223,7 @@ def test_the_example_runs(tidegate: Run) -> None:
     said = tidegate("lab", EXAMPLE, *(word for line in lines for word in ("-c", line)), process=True)
     assert said.code == 0, said.err
     assert "h1 -> h2 h3\nh2 -> h1 h3\nh3 -> h1 h2\n0 of 6 lost (6 received)" in said.out
+    assert "s1: ipv4_router.p4, ports 1, 2, 3, commands of s1-commands.txt" in said.err
     assert "default via 10.1.1.1 dev eth0" in said.out
     assert "10.1.1.1 dev eth0 lladdr 00:01:0a:01:01:02 PERMANENT" in said.out
     assert "s1-p3 - s2-p1, 5 ms, 50 Mbit/s" in said.out

@@ -183,14 +183,15 @@ class LiveTopology:
                 f"{self.topology.path}: switches.{switch.name}: port {cpu_port} leads to a link; give another CPU port"
             )
         live = LiveSwitch(program, ports, name=switch.name, cpu_port=cpu_port, merge=False)
-        entries = 0
+        filled = []
         if switch.runtime is not None:
             path = programs.demand(self.topology, switch.runtime, f"switches.{switch.name}.runtime_json")
-            entries = runtime.write(path, program, live.api)
+            filled.append(f"{runtime.write(path, program, live.api)} entries")
         if switch.commands is not None:
             path = programs.demand(self.topology, switch.commands, f"switches.{switch.name}.cli_input")
             for note in live.script(path):
                 self._say(f"{switch.name}: {note}")
+            filled.append(f"commands of {switch.commands}")
         stack.enter_context(live)
         self.switches[switch.name] = live
         served = ""
@@ -207,7 +208,7 @@ class LiveTopology:
         stack.callback(self._ended.set)
         self._say(
             f"{switch.name}: {self._sources[switch.name].name}, ports {', '.join(str(port.number) for port in live.ports)}, "
-            f"{entries} entries{served}"
+            f"{', '.join(filled) or 'no entries'}{served}"
         )
 
     def _run_commands(self, host: Host) -> None:
