@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import struct
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -162,20 +163,22 @@ def test_the_packets_of_a_switch_s_port(monkeypatch: pytest.MonkeyPatch) -> None
         with live:
             looking = Switching(live, "learning")
 
-            def update() -> bool:
-                two.hosts[0].send(frame)
-                looking.update(page)
-                return page.readers > 0
+            ended = threading.Event()
 
-            until(update)
-            # "p2: sent", a row of the second port.
-            seen.say(trace=3)
-            for _ in range(50):
-                update()
-            until(lambda: looking._capturing is not None and (update() or True))
-            for _ in range(20):
-                update()
-            header = seen.until(lambda header: header.get("trace") and header["trace"]["packets"])
+            def go_on() -> None:
+                while not ended.wait(0.02):
+                    two.hosts[0].send(frame)
+                    looking.update(page)
+
+            going = threading.Thread(target=go_on)
+            going.start()
+            try:
+                # "p2: sent", a row of the second port.
+                seen.say(trace=3)
+                header = seen.until(lambda header: header.get("trace") and header["trace"]["packets"])
+            finally:
+                ended.set()
+                going.join()
             assert header["trace"]["name"] == "p2"
             (flow,) = {row[0] for row in header["trace"]["flows"]}
             assert flow == "TCP 10.0.0.1:5001 > 10.0.0.2:80"
