@@ -43,19 +43,6 @@ fn doubling(first: &str, n: usize, text: impl Fn(usize, usize) -> String) -> Str
     out
 }
 
-/// Parser states that go to one another.
-fn states(count: usize) -> String {
-    let states = each(count, |i| {
-        let next = [(i + 1) % count, (i * 7 + 3) % count];
-        format!(
-            "state s{i} {{ transition select(m.x) {{ 0: s{}; 1: accept; default: s{}; }} }}\n",
-            next[0], next[1]
-        )
-    });
-    top_parser(String::new(), "")
-        .replace("transition accept; } }\ncontrol V", &format!("transition s0; }} {states} }}\ncontrol V"))
-}
-
 struct Bomb {
     name: &'static str,
     text: String,
@@ -383,6 +370,18 @@ fn inlining() -> Vec<Bomb> {
         text.replace(
             "{ state start { transition accept; } }\ncontrol V",
             &format!("{{ state start {{ {body} transition accept; }} }}\ncontrol V"),
+        )
+    };
+    let states = |count: usize| {
+        let states = each(count, |i| {
+            let (zero, other) = ((i + 1) % count, (i * 7 + 3) % count);
+            format!(
+                "state s{i} {{ transition select(m.x) {{ 0: s{zero}; 1: accept; default: s{other}; }} }}\n"
+            )
+        });
+        top_parser(String::new(), "").replace(
+            "transition accept; } }\ncontrol V",
+            &format!("transition s0; }} {states} }}\ncontrol V"),
         )
     };
     vec![
