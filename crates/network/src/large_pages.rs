@@ -33,7 +33,7 @@ impl Network {
     pub(crate) fn join_pages(&mut self) {
         let pages = &mut self.large_pages;
         pages.look_at = (2 * self.handled).clamp(FIRST, self.handled + MOST);
-        if !self.crowded() {
+        if !self.crowded() || never() {
             return;
         }
         let (packets, pages) = (self.packets.memory(), &mut self.large_pages);
@@ -65,6 +65,12 @@ fn join(from: usize, to: usize) {
 
 #[cfg(not(target_os = "linux"))]
 fn join(_from: usize, _to: usize) {}
+
+/// Whether the system is to have no such pages; `MADV_COLLAPSE` does not ask.
+fn never() -> bool {
+    std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled")
+        .is_ok_and(|modes| modes.contains("[never]"))
+}
 
 /// Where the heap is: that of the first thread, which grows in one piece.
 fn heap() -> Option<(usize, usize)> {

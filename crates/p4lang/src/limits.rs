@@ -98,7 +98,7 @@ limits! {
     /// Instances of parsers, controls and externs.
     instances: 10_000, "instances", "make fewer instances of its parsers, controls and externs";
     /// Parser states after sub-parsers are inlined.
-    states: 6_000, "parser states once everything is inlined", "apply fewer copies of its parsers";
+    states: 4_000, "parser states once everything is inlined", "apply fewer copies of its parsers";
     /// Bytes of a packet's frame: all headers, metadata and variables.
     frame_bytes: crate::sizes::MAX_FRAME, "bytes of headers, metadata and variables", "use smaller stacks, headers and variables";
     /// Bytes of the state that a switch keeps for the program.

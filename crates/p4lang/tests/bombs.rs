@@ -401,7 +401,7 @@ fn inlining() -> Vec<Bomb> {
         bomb("controls in one another", "too-large", ingress(&row, "c9000() c;", "c.apply(m.x);")),
         bomb("parsers that double", "too-large states", top_parser(parsers, "p60.apply(p);")),
         bomb("blocks in inlined calls", "too-large", ingress(&blocks, "", "f100(m.x);")),
-        bomb("states that go to one another", None, states(5_990)),
+        bomb("states that go to one another", None, states(3_990)),
         bomb("more states than may be", "too-large states", states(10_000)),
         bomb("states that go everywhere", None, {
             let cases = each(200, |i| format!("{i}: s{i};"));

@@ -64,7 +64,7 @@ def hashes(count: int, width: int) -> str:
 
 
 DEAREST = {
-    "5990 states": states(5_990),
+    "3990 states": states(3_990),
     "a hash of 100 wide fields": hashes(100, 65_528),
     "a hash of 30 wide fields": hashes(30, 8_000),
     "conditions": program(body="".join(f"if (m.x == {n % 256}) {{ m.x = m.x + 1; }}" for n in range(18_000))),
@@ -79,7 +79,7 @@ TABLES = program(
 )
 
 
-@pytest.mark.parametrize("text", [TABLES, DEAREST["5990 states"]], ids=["tables", "states"])
+@pytest.mark.parametrize("text", [TABLES, DEAREST["3990 states"]], ids=["tables", "states"])
 def test_a_program_takes_as_much_memory_in_the_switch_as_in_the_process_that_had_limits(text: str) -> None:
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         child, switch = pool.submit(growths, text).result()
@@ -158,13 +158,13 @@ def what_ends_otherwise(bombs: list[Path]) -> tuple[dict[str, str], int]:
 def test_a_program_that_takes_more_processor_time_is_refused() -> None:
     limits = replace(PATIENCE, compile_cpu_s=1)
     with pytest.raises(P4Error, match="more than 1 s of processor time") as caught:
-        Compiler(limits).p4info(DEAREST["5990 states"])
+        Compiler(limits).p4info(DEAREST["3990 states"])
     assert caught.value.code == Code.RESOURCE_EXHAUSTED
 
 
 def test_a_program_that_takes_more_time_is_refused() -> None:
     with pytest.raises(P4Error, match="more than 1 s to compile") as caught:
-        Compiler(Limits(compile_s=1)).p4info(DEAREST["5990 states"])
+        Compiler(Limits(compile_s=1)).p4info(DEAREST["3990 states"])
     assert caught.value.code == Code.RESOURCE_EXHAUSTED
 
 

@@ -9,10 +9,11 @@ use std::mem::offset_of;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8X16, I64};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
-use p4lang::ir::{ControlId, HeaderId, Place, VarHome, VarId};
+use p4lang::ir::{ControlId, HeaderId, Place, Program, VarHome, VarId};
 use p4lang::lower::v1model::{StandardMetadata, V1Model};
 
 use super::DROP_PORT;
+use crate::cost::{blocks, each_stmt};
 use crate::executor::{Part, View};
 use crate::jit::JitError;
 use crate::jit::function::{Gen, Region};
@@ -33,6 +34,16 @@ pub(super) fn build(g: &mut Gen<'_, '_>, view: &View, part: Part) -> Result<(), 
         Part::Receive => g.receive(v1),
         Part::Depart => g.depart(v1),
     }
+}
+
+/// Statements and parser states of a program whose global variables native code keeps in registers; in longer ones that takes the
+/// compiler more time than there is for a program.
+const SHORT: usize = 3000;
+
+fn is_short(program: &Program) -> bool {
+    let mut count = program.parsers.iter().map(|parser| parser.states.len()).sum::<usize>();
+    blocks(program).for_each(|block| each_stmt(block, &mut |_| count += 1));
+    count <= SHORT
 }
 
 impl Gen<'_, '_> {
@@ -98,7 +109,7 @@ impl Gen<'_, '_> {
     fn first_half(&mut self, v1: &V1Model) -> Result<(), JitError> {
         let standard = &v1.standard;
         self.zero_frame(standard);
-        self.from_zero = true;
+        self.from_zero = is_short(self.program);
         self.set_stage(stage::INGRESS);
         let port = self.load_ctx(offset_of!(Native, port), 8);
         let length = self.load_ctx_fixed(offset_of!(Native, wire_len));
