@@ -72,6 +72,8 @@ impl Gen<'_, '_> {
 
     /// The body of the function for ingress alone.
     fn receive(&mut self, v1: &V1Model) -> Result<(), JitError> {
+        // The frame is zeroed first. With the whole path there are too few registers for it to gain.
+        self.from_zero = is_short(self.program);
         self.first_half(v1)?;
         if !self.alive {
             return Ok(());
@@ -109,7 +111,6 @@ impl Gen<'_, '_> {
     fn first_half(&mut self, v1: &V1Model) -> Result<(), JitError> {
         let standard = &v1.standard;
         self.zero_frame(standard);
-        self.from_zero = is_short(self.program);
         self.set_stage(stage::INGRESS);
         let port = self.load_ctx(offset_of!(Native, port), 8);
         let length = self.load_ctx_fixed(offset_of!(Native, wire_len));
