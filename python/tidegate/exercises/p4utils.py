@@ -30,6 +30,7 @@ from tidegate.exercises.topology import (
     demand_ends,
     demand_name,
     demand_nodes,
+    demand_parts,
     demand_whole,
     mac_address,
     port_number,
@@ -94,9 +95,7 @@ def build(path: Path, text: dict[str, Any]) -> Topology:
     at = place / "topology"
     about = at.expect(text["topology"], dict)
     at.known(about, PARTS)
-    for name in ("hosts", "switches", "links"):
-        if name not in about:
-            raise at.wrong(f"there are no {name}; write hosts, switches and links")
+    demand_parts(at, about)
     if about.get("routers"):
         raise (at / "routers").wrong("routers with FRR cannot be had here; leave them out")
     hosts, switches = (((at / name).expect(about[name], dict)) for name in ("hosts", "switches"))

@@ -18,6 +18,7 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,9}")
 MOST_INTERFACE = 15
 """Characters of an interface's name (IFNAMSIZ without the zero at its end)."""
 MAC = re.compile(r"[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}")
+PARTS = ("hosts", "switches", "links")
 MOST_HOSTS, MOST_SWITCHES = 100, 50
 WORDS = ("exit", "help", "iperf", "links", "nodes", "pingall", "quit", "xterm")
 """What one can type at the prompt: no names of nodes."""
@@ -180,6 +181,13 @@ def demand_ends(place: Place, first: End, second: End) -> None:
         raise place.wrong("it connects two hosts; connect each to a switch")
     if first.node == second.node:
         raise place.wrong(f"it connects {first.node} to itself")
+
+
+def demand_parts(place: Place, text: Collection[str]) -> None:
+    """Refuse a topology without one of its parts."""
+    for name in PARTS:
+        if name not in text:
+            raise place.wrong(f"there are no {name}; write hosts, switches and links")
 
 
 def demand_nodes(place: Place, hosts: Collection[str], switches: Collection[str]) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from tidegate.exercises.reading import Place
 from tidegate.exercises.topology import (
+    PARTS,
     End,
     Host,
     Link,
@@ -27,6 +28,7 @@ from tidegate.exercises.topology import (
     demand_ends,
     demand_name,
     demand_nodes,
+    demand_parts,
     demand_whole,
     mac_address,
     port_number,
@@ -41,10 +43,8 @@ END = re.compile(r"(.+)-p(\d+)")
 def build(path: Path, text: dict[str, Any]) -> Topology:
     """The topology; raises `TidegateError` with the place of what is wrong."""
     place = Place(path)
-    place.known(text, ("hosts", "switches", "links"))
-    for name in ("hosts", "switches", "links"):
-        if name not in text:
-            raise place.wrong(f"there are no {name}; write hosts, switches and links")
+    place.known(text, PARTS)
+    demand_parts(place, text)
     hosts = {
         name: _host(place / "hosts" / name, name, about, number)
         for number, (name, about) in enumerate((place / "hosts").expect(text["hosts"], dict).items(), 1)
