@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidegate.view.packets import ECN, FLAGS, SHOWN, Records
+from tidegate.view.packets import ECN, SHOWN, Records, tcp_of
 
 MOST_FLOWS = 500
 """That are kept: the ones whose newest packet is the oldest go."""
@@ -142,6 +142,5 @@ def _of_transport(
             ports = struct.unpack_from(">HH", transport)
             between = " > ".join(f"{end}:{port}" for end, port in zip(ends, ports, strict=True))
         if protocol == 6:
-            seq, ack, _, bits = struct.unpack_from(">IIBB", transport, 4)
-            flags = " ".join(name for bit, name in FLAGS if bits & bit)
+            flags, seq, ack = tcp_of(transport)
     return f"{PROTOCOLS.get(protocol, f'IP {protocol}')} {between}", flags, seq, ack, ECN[ecn]

@@ -24,6 +24,12 @@ FLAGS = (
 ECN = ("", "ECT(1)", "ECT(0)", "CE")
 
 
+def tcp_of(transport: bytes) -> tuple[str, int, int]:
+    """Flags, sequence and acknowledgement number of a TCP header; raises `struct.error` if it is cut."""
+    seq, ack, _, bits = struct.unpack_from(">IIBB", transport, 4)
+    return " ".join(name for bit, name in FLAGS if bits & bit), seq, ack
+
+
 class Records:
     """The packets of a pcap file with nanoseconds that grows."""
 
@@ -83,6 +89,5 @@ class Packets:
         seq = ack = None
         flags = ""
         if ip[9] == 6:
-            seq, ack, _, bits = struct.unpack_from(">IIBB", transport, 4)
-            flags = " ".join(name for bit, name in FLAGS if bits & bit)
+            flags, seq, ack = tcp_of(transport)
         self._packets.append([time_s, f"{ports[0]} > {ports[1]}", flags, seq, ack, wire, ECN[ip[1] & 3]])
