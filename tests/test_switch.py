@@ -309,18 +309,23 @@ def test_delay_and_rate_of_a_port(two: Place) -> None:
     assert 0.05 <= spent < 0.5
 
 
+def flood(live: LiveSwitch, place: Place, sender: int, frames: int) -> None:
+    """Sends frames of 986 bytes from the IP header on to the other host; the switch has received them."""
+    before = live.api.statistics["received"]
+    for _ in range(frames):
+        place.hosts[sender].send(frame(sender + 1, 2 - sender, 1000))
+    wait_for(lambda: live.api.statistics["received"] == before + frames)
+
+
 @needs_root
 def test_links_with_a_delay_hold_no_more_than_they_may(two: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     room = 100
-    # Frames of 986 bytes from the IP header on.
     monkeypatch.setattr(running, "ON_WIRES", room * (986 + 512))
     one, other = ports(two, "packet")
     live = LiveSwitch(p4.compile(LEARNING), [one, replace(other, delay="1 h")])
     between(live)
     with live:
-        for _ in range(3 * room):
-            two.hosts[0].send(frame(1, 2, 1000))
-        wait_for(lambda: live.api.statistics["received"] == 3 * room)
+        flood(live, two, 0, 3 * room)
         assert live.api.drops["queue memory"] == 2 * room
         assert live.api.statistics["transmitted"] == room
 
@@ -335,13 +340,9 @@ def test_links_with_a_delay_have_equal_shares_of_what_they_may_hold(
     live = LiveSwitch(p4.compile(LEARNING), [replace(port, delay="1 h") for port in ports(two, "packet")])
     between(live)
     with live:
-        for _ in range(3 * room):
-            two.hosts[0].send(frame(1, 2, 1000))
-        wait_for(lambda: live.api.statistics["received"] == 3 * room)
+        flood(live, two, 0, 3 * room)
         assert live.api.drops["queue memory"] == 2 * room
-        for _ in range(3 * room):
-            two.hosts[1].send(frame(2, 1, 1000))
-        wait_for(lambda: live.api.statistics["received"] == 6 * room)
+        flood(live, two, 1, 3 * room)
         assert live.api.drops["queue memory"] == 4 * room
         assert live.api.statistics["transmitted"] == 2 * room
 
