@@ -37,6 +37,8 @@ fn accepted() {
         "control c() { apply { bit<8>[3] x; a >>= 1; a |+|= 2; a += 3; a[2+:3] = 1; { } ; } }",
         "match_kind { foo, } const bit<8> x = 2 |-| 1; const bool b = a &&b; const bit<4> n = a & b == c ? 1 : 2;",
         "control c() { key k; state s; apply { key.apply(); type = 1; } }",
+        "#define HALF(x) (x >> 1)\n#define TICKS (48w80000 >> 10) // about 1 ms\n#define LOW [2 +: 3]\n#define SHR > ## >
+           const bit<48> a = HALF(TICKS); const bit<8> b = 8w7 SHR 1; control c() { apply { x LOW = HALF(y) >> 1; } }",
     ] {
         assert_eq!(messages(text), [""; 0], "{text}");
     }
@@ -55,6 +57,12 @@ fn faults_are_named_where_they_are() {
         ("control c() { apply { f(; } }", 1, "expected an expression"),
         ("control c() { }", 1, "expected `apply"),
         ("$", 1, "expected a declaration"),
+        (
+            "#define GT >\n#define PAIR > >\nconst bit<8> a = 8w1 GT\nGT 1;",
+            4,
+            "expected an expression, found `>`",
+        ),
+        ("#define PAIR > >\nconst bit<8> a = 8w1\n PAIR 1;", 3, "expected an expression, found `>`"),
     ] {
         let (sources, _, diagnostics) = parse_str("t.p4", text, None, &Options::default());
         let first = diagnostics.first().unwrap_or_else(|| panic!("{text}: accepted"));
