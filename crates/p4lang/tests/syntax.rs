@@ -95,6 +95,16 @@ fn what_compilers_made_is_named() {
 }
 
 #[test]
+fn other_architectures_are_named() {
+    for (name, known) in [("tna.p4", true), ("psa.p4", true), ("pna.p4", true), ("headers.p4", false)] {
+        let (_, _, found) = parse_str("t.p4", &format!("#include <{name}>\n"), None, &Options::default());
+        let help = found[0].help.as_deref().unwrap_or_default();
+        assert_eq!(help.starts_with("it declares another architecture"), known, "{name}: {help}");
+        assert!(help.contains("-I"), "{name}: {help}");
+    }
+}
+
+#[test]
 fn one_run_reports_several() {
     let text = "control c() {\n apply {\n x = ;\n y = 1;\n z + 1;\n } }\nstruct s { bit<8> }\nheader h { bit<8> a; }";
     let (sources, _, diagnostics) = parse_str("t.p4", text, None, &Options::default());
