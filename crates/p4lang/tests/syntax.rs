@@ -95,6 +95,46 @@ fn what_compilers_made_is_named() {
 }
 
 #[test]
+fn p4_14_is_named() {
+    for (text, line) in [
+        (
+            "/* a */\nheader_type a_t {\n fields {\n f : 8;\n } }\nheader a_t a;\nparser start {\n extract(a); return ingress; }",
+            2,
+        ),
+        ("#define X 1\nheader a_t a;\nheader a_t b[2];", 2),
+        ("metadata m_t m;", 1),
+        ("metadata m_t m { f : 3; }", 1),
+        ("action a() { }\nfield_list f { a.x; }", 2),
+        ("calculated_field ipv4.sum { update c; }", 1),
+        ("field_list_calculation c { input { f; } algorithm : csum16; output_width : 16; }", 1),
+        ("parser start { return ingress; }", 1),
+        ("table t { reads { a.x : exact; } actions { b; } }", 1),
+        ("table t {\n actions { b; } }", 1),
+        ("control ingress { apply(t); }", 1),
+        ("control ingress { if (valid(a)) { apply(t); } }", 1),
+        ("control egress { }", 1),
+    ] {
+        let (sources, program, diagnostics) = parse_str("t.p4", text, None, &Options::default());
+        assert!(program.is_none() && diagnostics.len() == 1, "{text}: {diagnostics:?}");
+        assert_eq!(diagnostics[0].code, "p4-14", "{text}");
+        assert_eq!(sources.line_column(diagnostics[0].span).0, line, "{text}");
+    }
+    // Mistakes in P4_16 stay mistakes in P4_16.
+    for text in [
+        "parser p { state start { transition accept; } }",
+        "control c { apply { } }",
+        "control c() { table t { actions { a; } } apply { } }",
+        "header a_t { bit<8> f; } header b;",
+    ] {
+        let (_, _, diagnostics) = parse_str("t.p4", text, None, &Options::default());
+        assert!(
+            diagnostics.iter().all(|d| d.code == "syntax") && !diagnostics.is_empty(),
+            "{text}: {diagnostics:?}"
+        );
+    }
+}
+
+#[test]
 fn other_architectures_are_named() {
     for (name, known) in [("tna.p4", true), ("psa.p4", true), ("pna.p4", true), ("headers.p4", false)] {
         let (_, _, found) = parse_str("t.p4", &format!("#include <{name}>\n"), None, &Options::default());
