@@ -57,6 +57,12 @@ fn faults_are_named_where_they_are() {
         ("control c() { apply { f(; } }", 1, "expected an expression"),
         ("control c() { }", 1, "expected `apply"),
         ("$", 1, "expected a declaration"),
+        ("const bit<8> a =\u{a0}1;", 1, "expected an expression, found the character `\u{a0}` (U+00A0)"),
+        (
+            "const bit<8> a\n= 1 \u{2013} 1;",
+            2,
+            "expected `;` after this, found the character `\u{2013}` (U+2013)",
+        ),
         (
             "#define GT >\n#define PAIR > >\nconst bit<8> a = 8w1 GT\nGT 1;",
             4,
