@@ -309,6 +309,11 @@ control D(packet_out p, in H h) { apply {} }\n";
             "P(), V(), W(), E(), V(), D()",
             "did you mean `egress_spec`?",
         ),
+        (
+            "header A { bit<8> a; } control W(inout H h, inout M m, inout standard_metadata_t s) { A x; apply { x = {1}; if (x.isValid) { s.egress_spec = 1; } } }",
+            "P(), V(), W(), E(), V(), D()",
+            "it is a method: `isValid()`",
+        ),
     ] {
         let text = format!("{head}{declared}\nV1Switch({switch}) main;\n");
         let compiled = p4lang::compile_str("t.p4", &text, None, &Options::default());

@@ -10,6 +10,9 @@ use crate::source::Span;
 const GONE: [&str; 6] =
     ["clone_spec", "drop", "lf_field_list", "recirculate_flag", "recirculate_port", "resubmit_flag"];
 
+/// What a header has beside its fields.
+const METHODS: [&str; 3] = ["isValid", "setInvalid", "setValid"];
+
 impl Checker {
     /// Makes `expr` a value of type `to` where the language converts without being asked; else reports.
     pub(super) fn coerce(&mut self, expr: Expr, to: &Type) -> Expr {
@@ -270,6 +273,9 @@ impl Checker {
         diagnostic.help = Some(match similar {
             _ if shown == "standard_metadata_t" && GONE.contains(&&*name.name) => {
                 "older versions of v1model.p4 had this field; today's has not".into()
+            }
+            _ if matches!(ty, Type::Header(..) | Type::Union(..)) && METHODS.contains(&&*name.name) => {
+                format!("it is a method: `{}()`", name.name)
             }
             Some(other) => format!("did you mean `{other}`?"),
             None => {
