@@ -2,9 +2,11 @@
 //!
 //! The lexer never fails: a byte that starts no token becomes [`TokenKind::Unknown`], and so does an unterminated
 //! string up to the end of its line (the preprocessor reports it where it is not skipped); an unterminated comment is
-//! reported and ends with the file. Numbers stay text until [`number`] reads them, since the preprocessor may paste
+//! reported and ends with the file. A string with whole conditionals inside comes in parts, with the
+//! tokens of the directives between them: all but the last are a [`TokenKind::StrPart`]. Numbers stay text until [`number`] reads them, since the preprocessor may paste
 //! and stringise them.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use num_bigint::BigInt;
@@ -19,6 +21,10 @@ pub enum TokenKind {
     Number,
     /// Text with its quotes and escapes.
     Str,
+    /// The lines of a string before, or between, the conditionals inside of it.
+    StrPart,
+    /// What follows the last of them, to the closing quote.
+    StrEnd,
     Punct,
     Newline,
     Unknown,
@@ -54,6 +60,23 @@ pub fn is_punct(text: &str) -> bool {
 
 /// All tokens of a file, newlines included, ended by [`TokenKind::Eof`].
 pub fn lex(sources: &SourceMap, file: FileId, diagnostics: &mut Vec<Diagnostic>) -> Vec<Token> {
+    let before = diagnostics.len();
+    let tokens = lex_with(sources, file, diagnostics, true);
+    let open = |t: &Token| t.kind == TokenKind::Unknown && t.text.starts_with('"');
+    if !(tokens.iter().any(|t| t.kind == TokenKind::StrPart) && tokens.iter().any(open)) {
+        return tokens;
+    }
+    // A quote is missing somewhere: the string that seemed to go on over conditionals is the first that it can be missing from.
+    diagnostics.truncate(before);
+    lex_with(sources, file, diagnostics, false)
+}
+
+fn lex_with(
+    sources: &SourceMap,
+    file: FileId,
+    diagnostics: &mut Vec<Diagnostic>,
+    conditionals_in_strings: bool,
+) -> Vec<Token> {
     let text = sources.file(file).text.clone();
     let puncts: Vec<Name> = PUNCTS.iter().map(|p| Arc::from(*p)).collect();
     let bytes = text.as_bytes();
@@ -68,9 +91,29 @@ pub fn lex(sources: &SourceMap, file: FileId, diagnostics: &mut Vec<Diagnostic>)
     let mut line_end = 0;
     // A string that began before this place does not end.
     let mut open_until = 0;
+    // The parts that are still to come of a string with conditionals inside.
+    let mut parts = VecDeque::new();
+    // A string that began before this place has no such parts.
+    let mut no_parts_until = if conditionals_in_strings { 0 } else { bytes.len() };
     while at < bytes.len() {
         let start = at;
         let byte = bytes[at];
+        if parts.front().is_some_and(|(from, _)| *from == start) {
+            at = parts.pop_front().map_or(start, |(_, to)| to);
+            let kind = if parts.is_empty() { TokenKind::StrEnd } else { TokenKind::StrPart };
+            out.push(Token { kind, text: Arc::from(&text[start..at]), span: span(start, at), space });
+            space = false;
+            if kind == TokenKind::StrPart {
+                out.push(Token {
+                    kind: TokenKind::Newline,
+                    text: newline.clone(),
+                    span: span(at, at),
+                    space,
+                });
+                line = out.len();
+            }
+            continue;
+        }
         match byte {
             b'\n' => {
                 at += 1;
@@ -96,9 +139,9 @@ pub fn lex(sources: &SourceMap, file: FileId, diagnostics: &mut Vec<Diagnostic>)
             }
             b'/' if bytes.get(at + 1) == Some(&b'/') => {
                 while at < bytes.len() && bytes[at] != b'\n' {
-                    at += if bytes[at] == b'\\' && at + 1 < bytes.len() { 2 } else { 1 };
+                    let joined = if bytes[at] == b'\\' { continuation(&bytes[at + 1..]) } else { None };
+                    at += 1 + joined.unwrap_or(0);
                 }
-                at = at.min(bytes.len());
                 space = true;
                 continue;
             }
@@ -162,6 +205,15 @@ pub fn lex(sources: &SourceMap, file: FileId, diagnostics: &mut Vec<Diagnostic>)
                             TokenKind::Str
                         }
                         Err(length) => {
+                            if start >= no_parts_until {
+                                match string_parts(bytes, start) {
+                                    Ok(found) => {
+                                        parts = found;
+                                        continue;
+                                    }
+                                    Err(end) => no_parts_until = end,
+                                }
+                            }
                             open_until = start + length;
                             at += text[start..].find('\n').unwrap_or(text.len() - start);
                             TokenKind::Unknown
@@ -278,18 +330,69 @@ fn string_end(text: &[u8]) -> Result<usize, usize> {
     }
 }
 
+/// Where the parts begin and end of a string at `start` with conditionals inside, each from its `#if` to its `#endif`: what
+/// `cpp` makes of it, which sees lines and not strings. Or the end of what was looked at if that is no such string.
+fn string_parts(text: &[u8], start: usize) -> Result<VecDeque<(usize, usize)>, usize> {
+    let mut parts = VecDeque::new();
+    let (mut from, mut at, mut depth) = (start, start + 1, 0usize);
+    loop {
+        match text.get(at).ok_or(text.len())? {
+            b'"' => {
+                parts.push_back((from, at + 1));
+                return if depth == 0 { Ok(parts) } else { Err(at) };
+            }
+            b'\\' => at += 2,
+            b'\n' => {
+                at += 1;
+                while let Some(word) = directive(&text[at.min(text.len())..]) {
+                    depth = match word {
+                        b"if" | b"ifdef" | b"ifndef" => depth + 1,
+                        b"elif" | b"elifdef" | b"elifndef" | b"else" if depth > 0 => depth,
+                        b"endif" if depth > 0 => depth - 1,
+                        _ => return Err(at),
+                    };
+                    if from < at {
+                        parts.push_back((from, at));
+                    }
+                    at += line_length(&text[at..]).ok_or(at)?;
+                    from = at;
+                }
+            }
+            _ => at += 1,
+        }
+    }
+}
+
+/// Length of a line with its end, and of those that a backslash joins to it. `None` if it has no end, or not its own.
+fn line_length(text: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        match text.get(at)? {
+            b'\n' => return Some(at + 1),
+            b'\\' => at += 1 + continuation(&text[at + 1..]).unwrap_or(0),
+            // A comment may go over several lines.
+            b'/' if text.get(at + 1) == Some(&b'*') => return None,
+            _ => at += 1,
+        }
+    }
+}
+
 /// Whether a line is one of the directives that are acted on.
 fn is_directive(line: &[u8]) -> bool {
+    let words = [
+        "define", "elif", "elifdef", "elifndef", "else", "endif", "error", "if", "ifdef", "ifndef",
+        "include", "undef",
+    ];
+    directive(line).is_some_and(|word| words.iter().any(|w| w.as_bytes() == word))
+}
+
+/// The word after the `#` that a line begins with.
+fn directive(line: &[u8]) -> Option<&[u8]> {
     let blank = |b: &&u8| matches!(b, b' ' | b'\t');
     let hash = line.iter().take_while(blank).count();
-    if line.get(hash) != Some(&b'#') {
-        return false;
-    }
-    let line = &line[hash + 1..];
+    let line = line[hash..].strip_prefix(b"#")?;
     let line = &line[line.iter().take_while(blank).count()..];
-    let word = &line[..line.iter().take_while(|b| is_word(**b)).count()];
-    let words = ["define", "elif", "else", "endif", "error", "if", "ifdef", "ifndef", "include", "undef"];
-    words.iter().any(|w| w.as_bytes() == word)
+    Some(&line[..line.iter().take_while(|b| is_word(**b)).count()])
 }
 
 /// The value of a string token: quotes off, escapes resolved.

@@ -8,6 +8,7 @@ pub mod ir;
 pub mod lex;
 pub mod limits;
 pub mod lower;
+mod p4_14;
 pub mod p4info;
 pub mod parse;
 pub mod preprocess;
@@ -62,6 +63,10 @@ fn parse_within(
     let preprocessor =
         preprocess::Preprocessor::new(&mut sources, &mut diagnostics, options, budget, &builtin);
     let tokens = preprocessor.run(main, path);
+    if let Some(found) = p4_14::found(&tokens) {
+        diagnostics.push(found);
+        return (sources, None, diagnostics);
+    }
     let (program, mut found) = parse::parse(tokens, budget);
     keep_errors(&mut found);
     diagnostics.extend(found);

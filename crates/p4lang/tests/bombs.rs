@@ -87,6 +87,7 @@ fn preprocessing() -> Vec<Bomb> {
     );
     let open_strings = format!("\"{}", "\\\"\n".repeat(300_000));
     let directive = format!("#define X {}\n", "\"\" ".repeat(300_000));
+    let conditionals = format!("\"\n{}\"", "#if 1\na\n#endif\n".repeat(60_000));
     vec![
         bomb(
             "macro doubling",
@@ -103,8 +104,11 @@ fn preprocessing() -> Vec<Bomb> {
         bomb("includes of nothing", "include", "#include <v1model.p5>\n".repeat(47_000)),
         bomb("strings that do not end", "unterminated-string", open_strings),
         bomb("strings in a directive", None, directive),
+        bomb("a string of conditionals", "syntax", conditionals),
+        bomb("open strings and conditionals", "unterminated-string", "#if 1\n\\\"\n".repeat(100_000)),
+        bomb("open strings between conditionals", "unterminated-string", "\"\n#if 1\n".repeat(120_000)),
         bomb("lines by number", "syntax", "__LINE__ ".repeat(100_000)),
-        bomb("unknown directives", "bad-directive", "#x\n".repeat(300_000)),
+        bomb("unknown directives", None, "#x\n".repeat(300_000)),
         bomb(
             "literal in a macro",
             "too-large work",

@@ -270,6 +270,60 @@ fn rejected() {
     }
 }
 
+/// What programs written for other versions of v1model, or by beginners, get wrong: the help says what to change.
+#[test]
+fn the_architecture_is_explained() {
+    let head = "#include <core.p4>\n#include <v1model.p4>\nstruct H {} struct M {}
+parser P(packet_in p, out H h, inout M m, inout standard_metadata_t s) { state start { transition accept; } }
+control V(inout H h, inout M m) { apply {} }
+control E(inout H h, inout M m, inout standard_metadata_t s) { apply {} }
+control D(packet_out p, in H h) { apply {} }\n";
+    for (declared, switch, expected) in [
+        (
+            "control W(inout H h) { apply {} }",
+            "P(), W(), E(), E(), V(), D()",
+            "it must have 2 parameters, and has 1",
+        ),
+        (
+            "control W(in H h, inout M m) { apply {} }",
+            "P(), W(), E(), E(), V(), D()",
+            "its parameter `h` must be `inout`",
+        ),
+        (
+            "control W(inout H h, inout H x) { apply {} }",
+            "P(), W(), E(), E(), V(), D()",
+            "its parameter `x` must be a `M`",
+        ),
+        (
+            "control W(packet_out p, inout H h) { apply {} }",
+            "P(), V(), E(), E(), V(), W()",
+            "its parameter `h` must be `in`",
+        ),
+        (
+            "control W(inout H h, inout M m, inout standard_metadata_t s) { apply { s.clone_spec = 1; } }",
+            "P(), V(), W(), E(), V(), D()",
+            "older versions of v1model.p4 had this field; today's has not",
+        ),
+        (
+            "control W(inout H h, inout M m, inout standard_metadata_t s) { apply { s.egres_spec = 1; } }",
+            "P(), V(), W(), E(), V(), D()",
+            "did you mean `egress_spec`?",
+        ),
+        (
+            "header A { bit<8> a; } control W(inout H h, inout M m, inout standard_metadata_t s) { A x; apply { x = {1}; if (x.isValid) { s.egress_spec = 1; } } }",
+            "P(), V(), W(), E(), V(), D()",
+            "it is a method: `isValid()`",
+        ),
+    ] {
+        let text = format!("{head}{declared}\nV1Switch({switch}) main;\n");
+        let compiled = p4lang::compile_str("t.p4", &text, None, &Options::default());
+        let errors: Vec<_> =
+            compiled.diagnostics.iter().filter(|d| d.severity == p4lang::diag::Severity::Error).collect();
+        assert_eq!(errors.len(), 1, "{text}: {errors:?}");
+        assert_eq!(errors[0].help.as_deref(), Some(expected), "{text}");
+    }
+}
+
 #[test]
 fn strings_that_never_end() {
     for text in ["const bit<8> a = 1;\n@x(\"abc) const bit<8> b = 1;\n", "\n@x(\"abc\n#if 1\n\")\n#endif\n"] {

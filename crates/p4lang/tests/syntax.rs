@@ -37,6 +37,8 @@ fn accepted() {
         "control c() { apply { bit<8>[3] x; a >>= 1; a |+|= 2; a += 3; a[2+:3] = 1; { } ; } }",
         "match_kind { foo, } const bit<8> x = 2 |-| 1; const bool b = a &&b; const bit<4> n = a & b == c ? 1 : 2;",
         "control c() { key k; state s; apply { key.apply(); type = 1; } }",
+        "#define HALF(x) (x >> 1)\n#define TICKS (48w80000 >> 10) // about 1 ms\n#define LOW [2 +: 3]\n#define SHR > ## >
+           const bit<48> a = HALF(TICKS); const bit<8> b = 8w7 SHR 1; control c() { apply { x LOW = HALF(y) >> 1; } }",
     ] {
         assert_eq!(messages(text), [""; 0], "{text}");
     }
@@ -55,6 +57,18 @@ fn faults_are_named_where_they_are() {
         ("control c() { apply { f(; } }", 1, "expected an expression"),
         ("control c() { }", 1, "expected `apply"),
         ("$", 1, "expected a declaration"),
+        ("const bit<8> a =\u{a0}1;", 1, "expected an expression, found the character `\u{a0}` (U+00A0)"),
+        (
+            "const bit<8> a\n= 1 \u{2013} 1;",
+            2,
+            "expected `;` after this, found the character `\u{2013}` (U+2013)",
+        ),
+        (
+            "#define GT >\n#define PAIR > >\nconst bit<8> a = 8w1 GT\nGT 1;",
+            4,
+            "expected an expression, found `>`",
+        ),
+        ("#define PAIR > >\nconst bit<8> a = 8w1\n PAIR 1;", 3, "expected an expression, found `>`"),
     ] {
         let (sources, _, diagnostics) = parse_str("t.p4", text, None, &Options::default());
         let first = diagnostics.first().unwrap_or_else(|| panic!("{text}: accepted"));
@@ -83,6 +97,56 @@ fn what_compilers_made_is_named() {
         assert!(diagnostics[0].help.as_ref().is_some_and(|help| help.contains(".p4")), "{text}");
         let line = if text.starts_with('\n') { 2 } else { 1 };
         assert_eq!(sources.line_column(diagnostics[0].span).0, line, "{text}");
+    }
+}
+
+#[test]
+fn p4_14_is_named() {
+    for (text, line) in [
+        (
+            "/* a */\nheader_type a_t {\n fields {\n f : 8;\n } }\nheader a_t a;\nparser start {\n extract(a); return ingress; }",
+            2,
+        ),
+        ("#define X 1\nheader a_t a;\nheader a_t b[2];", 2),
+        ("metadata m_t m;", 1),
+        ("metadata m_t m { f : 3; }", 1),
+        ("action a() { }\nfield_list f { a.x; }", 2),
+        ("calculated_field ipv4.sum { update c; }", 1),
+        ("field_list_calculation c { input { f; } algorithm : csum16; output_width : 16; }", 1),
+        ("parser start { return ingress; }", 1),
+        ("table t { reads { a.x : exact; } actions { b; } }", 1),
+        ("table t {\n actions { b; } }", 1),
+        ("control ingress { apply(t); }", 1),
+        ("control ingress { if (valid(a)) { apply(t); } }", 1),
+        ("control egress { }", 1),
+    ] {
+        let (sources, program, diagnostics) = parse_str("t.p4", text, None, &Options::default());
+        assert!(program.is_none() && diagnostics.len() == 1, "{text}: {diagnostics:?}");
+        assert_eq!(diagnostics[0].code, "p4-14", "{text}");
+        assert_eq!(sources.line_column(diagnostics[0].span).0, line, "{text}");
+    }
+    // Mistakes in P4_16 stay mistakes in P4_16.
+    for text in [
+        "parser p { state start { transition accept; } }",
+        "control c { apply { } }",
+        "control c() { table t { actions { a; } } apply { } }",
+        "header a_t { bit<8> f; } header b;",
+    ] {
+        let (_, _, diagnostics) = parse_str("t.p4", text, None, &Options::default());
+        assert!(
+            diagnostics.iter().all(|d| d.code == "syntax") && !diagnostics.is_empty(),
+            "{text}: {diagnostics:?}"
+        );
+    }
+}
+
+#[test]
+fn other_architectures_are_named() {
+    for (name, known) in [("tna.p4", true), ("psa.p4", true), ("pna.p4", true), ("headers.p4", false)] {
+        let (_, _, found) = parse_str("t.p4", &format!("#include <{name}>\n"), None, &Options::default());
+        let help = found[0].help.as_deref().unwrap_or_default();
+        assert_eq!(help.starts_with("it declares another architecture"), known, "{name}: {help}");
+        assert!(help.contains("-I"), "{name}: {help}");
     }
 }
 

@@ -16,6 +16,11 @@ fn warnings(text: &str) -> Vec<(u32, String)> {
 fn suspicious() {
     for (text, line, expected) in [
         (
+            "control c(inout bit<8> o) { apply {\n #o = 2; // it's off\n o = 1; } }",
+            2,
+            "bad-directive: unknown preprocessor directive `#o`: the line is left out",
+        ),
+        (
             "control c(inout bit<8> o) { bit<8> v; apply {\n o = v; } }",
             2,
             "uninitialized-read: `v` may be read here before it is set",

@@ -280,8 +280,9 @@ impl Checker {
         let value = if blocks {
             if !self.unify(wanted, &value.ty, &[], &mut subst) {
                 let (want, have) = (self.show(wanted), self.show(&value.ty));
+                let help = self.signatures_differ(wanted, &value.ty);
                 self.error("type-mismatch", value.span, format!("expected `{want}`, found `{have}`")).help =
-                    Some("its parameters must agree in number, direction and type".into());
+                    help;
                 return Self::unknown(value.span);
             }
             value

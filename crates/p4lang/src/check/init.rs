@@ -6,6 +6,13 @@ use crate::diag::Diagnostic;
 use crate::hir::{DefId, DefKind, Expr, ExprKind, Hir, Order, Type};
 use crate::source::Span;
 
+/// Fields of `standard_metadata_t` that v1model.p4 has no more.
+const GONE: [&str; 6] =
+    ["clone_spec", "drop", "lf_field_list", "recirculate_flag", "recirculate_port", "resubmit_flag"];
+
+/// What a header has beside its fields.
+const METHODS: [&str; 3] = ["isValid", "setInvalid", "setValid"];
+
 impl Checker {
     /// Makes `expr` a value of type `to` where the language converts without being asked; else reports.
     pub(super) fn coerce(&mut self, expr: Expr, to: &Type) -> Expr {
@@ -264,6 +271,12 @@ impl Checker {
         let diagnostic =
             self.error("unknown-field", name.span, format!("`{shown}` has no field `{}`", name.name));
         diagnostic.help = Some(match similar {
+            _ if shown == "standard_metadata_t" && GONE.contains(&&*name.name) => {
+                "older versions of v1model.p4 had this field; today's has not".into()
+            }
+            _ if matches!(ty, Type::Header(..) | Type::Union(..)) && METHODS.contains(&&*name.name) => {
+                format!("it is a method: `{}()`", name.name)
+            }
             Some(other) => format!("did you mean `{other}`?"),
             None => {
                 format!("it has {}", names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", "))

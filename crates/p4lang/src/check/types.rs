@@ -8,7 +8,7 @@ use num_traits::ToPrimitive;
 
 use super::scope::Entry;
 use super::{Checker, consts};
-use crate::ast::{self, TypeKind, TypeRef};
+use crate::ast::{self, Direction, TypeKind, TypeRef};
 use crate::hir::{DefId, DefKind, Hir, Type, TypeParamId};
 use crate::source::Span;
 
@@ -545,5 +545,39 @@ impl Checker {
                         subst,
                     )
             })
+    }
+
+    /// How the parameters of a parser or control differ from those of the type that it should have.
+    pub(super) fn signatures_differ(&self, wanted: &Type, found: &Type) -> Option<String> {
+        let ((Type::Parser(formal, formal_args), Type::Parser(actual, actual_args))
+        | (Type::Control(formal, formal_args), Type::Control(actual, actual_args))) = (wanted, found)
+        else {
+            return None;
+        };
+        let ((fp, fparams), (ap, aparams)) = (self.block_signature(*formal)?, self.block_signature(*actual)?);
+        let formal_subst: Subst = fp.into_iter().zip(formal_args.iter().cloned()).collect();
+        let actual_subst: Subst = ap.into_iter().zip(actual_args.iter().cloned()).collect();
+        if fparams.len() != aparams.len() {
+            return Some(format!("it must have {} parameters, and has {}", fparams.len(), aparams.len()));
+        }
+        fparams.iter().zip(&aparams).find_map(|(f, a)| {
+            let name = &self.def(*a).name;
+            let (DefKind::Param(f), DefKind::Param(a)) = (&self.def(*f).kind, &self.def(*a).kind) else {
+                return None;
+            };
+            if f.direction != a.direction {
+                let wanted = match f.direction {
+                    Direction::None => "have no direction",
+                    Direction::In => "be `in`",
+                    Direction::Out => "be `out`",
+                    Direction::InOut => "be `inout`",
+                };
+                return Some(format!("its parameter `{name}` must {wanted}"));
+            }
+            let wanted = substitute(&f.ty, &formal_subst);
+            let found = substitute(&a.ty, &actual_subst);
+            (!self.unify(&wanted, &found, &[], &mut Subst::new()))
+                .then(|| format!("its parameter `{name}` must be a `{}`", self.show(&wanted)))
+        })
     }
 }

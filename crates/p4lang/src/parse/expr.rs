@@ -67,7 +67,9 @@ impl Parser<'_> {
             return None;
         }
         let next = self.peek_at(1);
-        let touching = next.span.start == token.span.end && next.span.file == token.span.file && !next.space;
+        // What one macro makes has one place.
+        let beside = next.span.start == token.span.end && next.span.file == token.span.file;
+        let touching = (beside || next.span == token.span) && !next.space;
         if token.is(">") && touching {
             if next.is(">") {
                 return Some((BinaryOp::Shr, SHIFT, 2));

@@ -397,6 +397,11 @@ fn describe(token: &Token) -> String {
     match token.kind {
         TokenKind::Eof => "the end of the file".to_owned(),
         TokenKind::Str => format!("the string {}", token.text),
+        // Text from a web page may have blanks, quotes and dashes that look like others.
+        TokenKind::Unknown if !token.text.is_ascii() => {
+            let code = token.text.chars().next().map_or(0, u32::from);
+            format!("the character `{}` (U+{code:04X})", token.text)
+        }
         _ => format!("`{}`", token.text),
     }
 }

@@ -11,6 +11,8 @@ struct Reader<'a> {
     tokens: &'a [Token],
     at: usize,
     depth: usize,
+    /// What is being read decides nothing, so that it may divide by zero.
+    idle: bool,
 }
 
 impl Preprocessor<'_> {
@@ -38,7 +40,7 @@ impl Preprocessor<'_> {
         if self.stopped {
             return false;
         }
-        let mut reader = Reader { tokens: &tokens, at: 0, depth: 0 };
+        let mut reader = Reader { tokens: &tokens, at: 0, depth: 0, idle: false };
         match reader.ternary() {
             Some(value) if reader.at == tokens.len() => value != 0,
             _ => {
@@ -78,11 +80,15 @@ impl Reader<'_> {
         }
         let cond = self.binary(0)?;
         let value = if self.take("?") {
+            let outer = self.idle;
+            self.idle = outer || cond == 0;
             let then = self.ternary()?;
             if !self.take(":") {
                 return None;
             }
+            self.idle = outer || cond != 0;
             let otherwise = self.ternary()?;
+            self.idle = outer;
             if cond != 0 { then } else { otherwise }
         } else {
             cond
@@ -112,8 +118,12 @@ impl Reader<'_> {
         }
         let mut left = self.binary(level + 1)?;
         while let Some(op) = self.operator(level) {
+            let outer = self.idle;
+            self.idle |= op == "||" && left != 0 || op == "&&" && left == 0;
             let right = self.binary(level + 1)?;
+            self.idle = outer;
             left = match op {
+                "/" | "%" if self.idle && right == 0 => 0,
                 "||" => i64::from(left != 0 || right != 0),
                 "&&" => i64::from(left != 0 && right != 0),
                 "|" => left | right,

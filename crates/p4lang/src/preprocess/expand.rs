@@ -85,10 +85,14 @@ impl Preprocessor<'_> {
         self.spend("macro-limit", Resource::Macros, amount, span)
     }
 
-    fn predefined(&self, token: &Token) -> Option<Token> {
+    fn predefined(&mut self, token: &Token) -> Option<Token> {
         let make = |kind, text: String| Token { kind, text: Arc::from(text), ..token.clone() };
         match &*token.text {
             "__LINE__" => Some(make(TokenKind::Number, self.sources.line(token.span).to_string())),
+            "__COUNTER__" => {
+                self.counter += 1;
+                Some(make(TokenKind::Number, (self.counter - 1).to_string()))
+            }
             "__FILE__" => {
                 Some(make(TokenKind::Str, format!("{:?}", self.sources.file(token.span.file).name)))
             }
@@ -168,7 +172,15 @@ impl Preprocessor<'_> {
         };
         let mut expanded: Vec<Option<Vec<Token>>> = vec![None; args.len()];
         let mut out = Vec::new();
-        let body = &found.body;
+        let rest = found.variadic.then(|| params.len() - 1);
+        let chosen;
+        let body = match rest {
+            Some(rest) if found.body.iter().any(is_va_opt) => {
+                chosen = with_va_opt(&found.body, !args[rest].is_empty());
+                &chosen
+            }
+            _ => &found.body,
+        };
         let mut at = 0;
         while at < body.len() && !self.stopped {
             let token = &body[at];
@@ -207,7 +219,7 @@ impl Preprocessor<'_> {
                     out.extend(text.iter().cloned());
                     if let Some(t) = out.get_mut(first) {
                         t.space = token.space;
-                    } else if pasted && &*params[param] == "__VA_ARGS__" && ends_with_comma(&out) {
+                    } else if pasted && rest == Some(param) && ends_with_comma(&out) {
                         // `, ## __VA_ARGS__` leaves no comma where there are no arguments.
                         out.truncate(first - 2);
                     } else if pasted {
@@ -257,6 +269,40 @@ impl Preprocessor<'_> {
         out.retain(|t| !t.text.is_empty());
         out
     }
+}
+
+fn is_va_opt(token: &Token) -> bool {
+    token.kind == TokenKind::Ident && &*token.text == "__VA_OPT__"
+}
+
+/// A body with what is in `__VA_OPT__( )`, or without it.
+fn with_va_opt(body: &[Token], wanted: bool) -> Vec<Token> {
+    let mut out = Vec::with_capacity(body.len());
+    // Parentheses that are open inside of it.
+    let mut depth = 0;
+    let mut at = 0;
+    while at < body.len() {
+        let token = &body[at];
+        at += 1;
+        if depth == 0 {
+            if is_va_opt(token) && body.get(at).is_some_and(|t| t.is("(")) {
+                at += 1;
+                depth = 1;
+            } else {
+                out.push(token.clone());
+            }
+            continue;
+        }
+        if token.is("(") {
+            depth += 1;
+        } else if token.is(")") {
+            depth -= 1;
+        }
+        if depth > 0 && wanted {
+            out.push(token.clone());
+        }
+    }
+    out
 }
 
 /// `, ##` at the end.

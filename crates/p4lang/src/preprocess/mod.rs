@@ -16,6 +16,7 @@ use crate::ast::Name;
 use crate::diag::Diagnostic;
 use crate::lex::{Token, TokenKind, lex, unquote};
 use crate::limits::{Budget, Limits, MAX_ERRORS, Resource, beyond};
+use crate::similar::similar;
 use crate::source::{self, FileId, SourceMap, Span};
 
 /// How to read a program.
@@ -32,6 +33,23 @@ pub struct Options {
 }
 
 const MAX_INCLUDE_DEPTH: usize = 64;
+const DIRECTIVES: [&str; 14] = [
+    "define", "elif", "elifdef", "elifndef", "else", "endif", "error", "if", "ifdef", "ifndef", "include",
+    "pragma", "undef", "warning",
+];
+/// Files that come with the reference compiler, or with a vendor's.
+const OTHER_ARCHITECTURES: [&str; 10] = [
+    "psa.p4",
+    "bmv2/psa.p4",
+    "pna.p4",
+    "dpdk/pna.p4",
+    "dpdk/psa.p4",
+    "tna.p4",
+    "t2na.p4",
+    "ubpf_model.p4",
+    "xdp_model.p4",
+    "xsa.p4",
+];
 /// What an include costs beside its bytes, however short the file.
 const INCLUDE_COST: usize = 256;
 
@@ -57,7 +75,10 @@ pub struct Preprocessor<'a> {
     active: HashSet<Name>,
     /// Macro calls in arguments of macro calls, here.
     depth: u64,
+    /// The next `__COUNTER__`.
+    counter: u32,
     errors: usize,
+    unknown_directives: usize,
     stopped: bool,
 }
 
@@ -91,7 +112,9 @@ impl<'a> Preprocessor<'a> {
             budget,
             active: HashSet::new(),
             depth: 0,
+            counter: 0,
             errors: 0,
+            unknown_directives: 0,
             stopped: false,
         };
         let predefined =
@@ -142,6 +165,9 @@ impl<'a> Preprocessor<'a> {
         let tokens = lex(self.sources, file, self.diagnostics);
         let mut conditionals: Vec<Conditional> = Vec::new();
         let mut chunk: Vec<Token> = Vec::new();
+        // The parts so far of a string with conditionals inside.
+        let mut string: Option<Token> = None;
+        let mut string_text = String::new();
         let mut at = 0;
         let mut line_start = true;
         while at < tokens.len() && !self.stopped {
@@ -170,6 +196,17 @@ impl<'a> Preprocessor<'a> {
                 _ => {
                     line_start = false;
                     if conditionals.last().is_none_or(|c| c.active) {
+                        if matches!(token.kind, TokenKind::StrPart | TokenKind::StrEnd) {
+                            string_text.push_str(&token.text);
+                            let whole = string.get_or_insert_with(|| token.clone());
+                            if token.kind == TokenKind::StrEnd {
+                                whole.kind = TokenKind::Str;
+                                whole.span = whole.span.to(token.span);
+                                whole.text = Arc::from(std::mem::take(&mut string_text));
+                                chunk.extend(string.take());
+                            }
+                            continue;
+                        }
                         if token.kind == TokenKind::Unknown && token.text.starts_with('"') {
                             let start = Span { end: token.span.start + 1, ..token.span };
                             self.error("unterminated-string", start, "this string never ends").help =
@@ -221,24 +258,7 @@ impl<'a> Preprocessor<'a> {
         let active = conditionals.last().is_none_or(|c| c.active);
         match &*name.text {
             "if" | "ifdef" | "ifndef" => {
-                let holds = active
-                    && match &*name.text {
-                        "if" => self.condition(rest, whole),
-                        other => {
-                            let defined = match rest.first() {
-                                Some(t) if t.kind == TokenKind::Ident => self.macros.contains_key(&t.text),
-                                _ => {
-                                    self.error(
-                                        "bad-directive",
-                                        whole,
-                                        format!("`#{other}` wants a macro's name"),
-                                    );
-                                    false
-                                }
-                            };
-                            defined == (other == "ifdef")
-                        }
-                    };
+                let holds = active && self.branch(&name.text, rest, whole);
                 conditionals.push(Conditional {
                     span: whole,
                     active: holds,
@@ -247,7 +267,7 @@ impl<'a> Preprocessor<'a> {
                     seen_else: false,
                 });
             }
-            "elif" | "else" => {
+            "elif" | "elifdef" | "elifndef" | "else" => {
                 let is_else = &*name.text == "else";
                 let Some((seen_else, wants)) =
                     conditionals.last().map(|c| (c.seen_else, c.outer_active && !c.taken))
@@ -258,7 +278,7 @@ impl<'a> Preprocessor<'a> {
                 if seen_else {
                     self.error("bad-directive", whole, format!("`#{}` after `#else`", name.text));
                 }
-                let holds = wants && (is_else || self.condition(rest, whole));
+                let holds = wants && (is_else || self.branch(&name.text[2..], rest, whole));
                 if let Some(open) = conditionals.last_mut() {
                     open.active = holds;
                     open.taken |= holds;
@@ -296,12 +316,35 @@ impl<'a> Preprocessor<'a> {
                     self.once.insert(path.to_path_buf());
                 }
             }
-            "line" => {}
+            "line" | "ident" => {}
             // `# 12 "file"`: left by a preprocessor that ran before us.
             _ if name.kind == TokenKind::Number => {}
-            other => {
-                let message = format!("unknown preprocessor directive `#{other}`");
-                self.error("bad-directive", whole, message);
+            other => self.unknown_directive(other, whole),
+        }
+    }
+
+    /// The reference compiler takes what it does not know for a comment, and programs have such comments.
+    fn unknown_directive(&mut self, word: &str, whole: Span) {
+        self.unknown_directives += 1;
+        if self.unknown_directives > MAX_ERRORS {
+            return;
+        }
+        let message = format!("unknown preprocessor directive `#{word}`: the line is left out");
+        let near = similar(word, DIRECTIVES.into_iter());
+        let help = near.map_or("comments begin with `//`".into(), |near| format!("did you mean `#{near}`?"));
+        self.diagnostics.push(Diagnostic::warning("bad-directive", whole, message).help(help));
+    }
+
+    /// Whether what follows `#if`, `#ifdef` or `#ifndef` holds.
+    fn branch(&mut self, word: &str, rest: &[Token], whole: Span) -> bool {
+        if word == "if" {
+            return self.condition(rest, whole);
+        }
+        match rest.first() {
+            Some(t) if t.kind == TokenKind::Ident => self.macros.contains_key(&t.text) == (word == "ifdef"),
+            _ => {
+                self.error("bad-directive", whole, format!("`#{word}` wants a macro's name"));
+                false
             }
         }
     }
@@ -323,7 +366,10 @@ impl<'a> Preprocessor<'a> {
                     Some(t) if t.is(",") => {}
                     Some(t) if t.is("...") => {
                         variadic = true;
-                        names.push(Arc::from("__VA_ARGS__"));
+                        // `args...` has a name of its own.
+                        if rest[at - 1].kind != TokenKind::Ident {
+                            names.push(Arc::from("__VA_ARGS__"));
+                        }
                     }
                     Some(t) if t.kind == TokenKind::Ident => names.push(t.text.clone()),
                     _ => {
@@ -413,6 +459,13 @@ impl<'a> Preprocessor<'a> {
             return;
         }
         let names: Vec<&str> = self.builtin.iter().map(|(name, _)| *name).collect();
+        if files && OTHER_ARCHITECTURES.contains(&name.as_str()) {
+            self.error("include", whole, format!("cannot find `{name}`")).help = Some(
+                "it declares another architecture: with -I and its directory the program can be checked, not run"
+                    .into(),
+            );
+            return;
+        }
         tried.push(format!("the built-in files ({})", names.join(", ")));
         self.error("include", whole, format!("cannot find `{name}`")).help = Some(if files {
             format!("searched {}; add its directory with -I", tried.join(", "))
@@ -481,6 +534,9 @@ mod tests {
             ("#define OP(a) < ## = a\nOP(1)", "<= 1"),
             ("#define P(a) bit<16> ## a ##_x = ## a;\nP(in)", "bit < 16 > in_x = in ;"),
             ("#define V(f, ...) f(0, ## __VA_ARGS__)\nV(g, 1, 2)\nV(g)", "g ( 0 , 1 , 2 ) g ( 0 )"),
+            ("#define V(f, a...) f(0, ## a)\nV(g, 1, 2)\nV(g)", "g ( 0 , 1 , 2 ) g ( 0 )"),
+            ("#define V(a...) a\nV() V(1, 2)", "1 , 2"),
+            ("#define V(f, ...) f __VA_OPT__((f) ,) (__VA_ARGS__)\nV(g, 1)\nV(h)", "g ( g ) , ( 1 ) h ( )"),
             ("#define S(a) #a\nS(x + 1)", "\"x + 1\""),
             ("#define V(f, ...) f(__VA_ARGS__)\nV(g, 1, 2)", "g ( 1 , 2 )"),
             ("#if 1 + 1 == 2 && !defined(X)\na\n#else\nb\n#endif", "a"),
@@ -492,6 +548,19 @@ mod tests {
             ("#define EMPTY\nEMPTY a", "a"),
             ("#define F() 5\nF()", "5"),
             ("__LINE__\n__LINE__", "1 2"),
+            ("__COUNTER__ __COUNTER__", "0 1"),
+            ("#ifdef X\na\n#elifdef X\nb\n#elifndef X\nc\n#elifndef Y\nd\n#endif", "c"),
+            ("#if defined(N) && 8 / N == 2 || !N && (1 ? 1 : 1 / N)\na\n#endif", "a"),
+            ("// b \\  \nc\na", "a"),
+            ("#\n# 3 \"x\"\n#ident \"y\"\n#line 4\na", "a"),
+            // Conditionals inside of strings, as in annotations that restrict a table's entries.
+            (
+                "#define A\n(\"a;\n#ifdef A\n b;\n#else\n c;\n#endif\n#if 0\nd;\n#endif // A\n\") e",
+                "( \"a;\n b;\n\" ) e",
+            ),
+            ("(\"a\n  # if 0\n#if 1\n b\n#endif\n#endif\nc\\\" d\" e)", "( \"a\nc\\\" d\" e )"),
+            ("#if 0\n\"a\n#if 1\nb\n#endif\n\" c\n#else\nd\n#endif", "d"),
+            ("#if 0\nit\"s a quote\n#if 1\n\"\"\n#endif\n#endif\na", "a"),
         ] {
             assert_eq!(run(text), (expected.to_owned(), vec![]), "{text}");
         }
@@ -504,9 +573,13 @@ mod tests {
             ("#endif", "without `#if`"),
             ("#include \"nowhere.p4\"", "cannot find"),
             ("#frobnicate", "unknown preprocessor directive"),
+            ("  #x.apply(); // it's off\n#", "unknown preprocessor directive `#x`"),
             ("#error no way", "#error no way"),
             ("#if 1 +\n#endif", "condition"),
             ("#define F(x) x\nF(1", "never closed"),
+            ("a(\"b)\n#if 1\nc\n#endif\nd(\"e\")", "this string never ends"),
+            ("a(\"b\n#if 0\nc\n#endif\n", "this string never ends"),
+            ("a(\"b\n#if 0 /* c\n */\n#endif\n\")", "this string never ends"),
         ] {
             let (_, messages) = run(text);
             assert!(messages.iter().any(|m| m.contains(expected)), "{text}: {messages:?}");
