@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -148,6 +150,12 @@ def test_a_result_is_saved_by_a_path_as_text(tmp_path: Path) -> None:
     assert pl.read_parquet(tmp_path / "made" / "flows.parquet").height == 1
     (tmp_path / "file").touch()
     assert "file: cannot be made: File exists" in said(lambda: net.run("100 ms").save(tmp_path / "file"))
+
+
+def test_modules_are_there_after_one_import() -> None:
+    look = "import tidegate; print(tidegate.topologies.dumbbell.__name__, tidegate.p4.compile.__name__)"
+    ran = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    assert ran.stdout == "dumbbell compile\n"
 
 
 def test_lists_are_not_text() -> None:

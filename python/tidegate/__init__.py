@@ -12,6 +12,7 @@
 [('cubic a -> b', 0)]
 """
 
+import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
 
 INCLUDE = str(Path(__file__).parents[1])
 """The folder for `-I` under which `tidegate/p4/*.p4` are: headers, forwarding and ECN marking that systems share."""
+
+MODULES = frozenset(
+    ("claims", "control", "experiments", "measures", "p4", "plots", "scenarios", "topologies", "units")
+)
+"""Those of docs/api.md that are there after `import tidegate` alone."""
 
 __all__ = ["INCLUDE", "Network", "Result", "TidegateError", "__version__", "program"]
 
@@ -65,4 +71,6 @@ def __getattr__(name: str) -> Any:
         from tidegate.results import Result
 
         return Result
+    if name in MODULES:
+        return importlib.import_module(f"tidegate.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
