@@ -55,6 +55,7 @@ fn faults_are_named_where_they_are() {
         ("control c() { apply { f(; } }", 1, "expected an expression"),
         ("control c() { }", 1, "expected `apply"),
         ("$", 1, "expected a declaration"),
+        ("\nheader_type h_t {\n fields { a : 8; } }", 2, "this is P4_14, not P4_16"),
     ] {
         let (sources, _, diagnostics) = parse_str("t.p4", text, None, &Options::default());
         let first = diagnostics.first().unwrap_or_else(|| panic!("{text}: accepted"));

@@ -21,6 +21,11 @@ impl Parser<'_> {
         let kind = match &*self.peek().text.clone() {
             "const" => return self.const_decl(annotations),
             "action" => return self.action(annotations),
+            "header_type" if self.peek_at(2).is("{") => {
+                let span = self.peek().span;
+                let help = "translate it first, as `p4test --std p4-14 --pp NEW.p4 OLD.p4` of the reference compiler does";
+                return self.fail_at(span, "this is P4_14, not P4_16".into(), Some(help.into()));
+            }
             "header" => DeclKind::Header(self.struct_like()?),
             "header_union" => DeclKind::HeaderUnion(self.struct_like()?),
             "struct" => DeclKind::Struct(self.struct_like()?),
@@ -35,7 +40,7 @@ impl Parser<'_> {
                 self.advance();
                 self.expect("{")?;
                 let mut members = Vec::new();
-                while !self.at("}") {
+                while members.is_empty() || !self.at("}") {
                     let name = self.ident()?;
                     let value = if self.take("=") { Some(self.expr()?) } else { None };
                     members.push((name, value));
@@ -71,12 +76,9 @@ impl Parser<'_> {
 
     fn names(&mut self) -> Parsed<Vec<Ident>> {
         self.expect("{")?;
-        let mut names = Vec::new();
-        while !self.at("}") {
+        let mut names = vec![self.ident()?];
+        while self.comma("}")? {
             names.push(self.ident()?);
-            if !self.comma("}")? {
-                break;
-            }
         }
         self.expect("}")?;
         Ok(names)
