@@ -158,6 +158,15 @@ def test_modules_are_there_after_one_import() -> None:
     assert ran.stdout == "dumbbell compile\n"
 
 
+def test_ctrl_c_is_one_line_from_the_first_modules_on() -> None:
+    """`__main__` says so, which Python imports after the package itself: that loads nothing that takes a while."""
+    look = "import sys; sys.path.insert(0, sys.argv[1]); import tidegate; print(*sys.modules)"
+    ran = subprocess.run(
+        [sys.executable, "-S", "-c", look, package.INCLUDE], capture_output=True, text=True, check=True
+    )
+    assert {"pathlib", "typing", "re", "difflib", "tidegate._core"}.isdisjoint(ran.stdout.split())
+
+
 def test_lists_are_not_text() -> None:
     """Each character of it would be a folder."""
     assert said(lambda: p4.compile(ROUTER, includes="dir")) == "includes is a list: write includes=['dir']"
