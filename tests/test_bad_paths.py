@@ -11,20 +11,23 @@ import pytest
 from conftest import EXAMPLES, Run, pcap
 
 ROUTER = EXAMPLES / "ipv4_router" / "ipv4_router.p4"
-MISSING, FOLDER, EMPTY, OTHER, UNREADABLE, BELOW = (
+MISSING, FOLDER, EMPTY, OTHER, UNREADABLE, BELOW, PIPE, DEVICE = (
     "missing",
     "folder",
     "empty",
     "other",
     "unreadable",
     "empty/below",
+    "pipe",
+    "device",
 )
-"""Nothing; a folder; a file of no bytes; one of other bytes; a symbolic link to itself, which root cannot read either; what would be in a file."""
+"""Nothing; a folder; a file of no bytes; one of other bytes; a symbolic link to itself, which root cannot read either; what would be in a file;
+a named pipe; a symbolic link to a device."""
 ANY = (MISSING, FOLDER, EMPTY, OTHER, UNREADABLE, BELOW)
 NOT_EMPTY = (MISSING, FOLDER, OTHER, UNREADABLE, BELOW)
 """Where a file of no bytes will do."""
 NEW_FOLDER = (EMPTY, OTHER, UNREADABLE, BELOW)
-NEW_FILE = (FOLDER, BELOW)
+NEW_FILE = (FOLDER, BELOW, PIPE, DEVICE)
 
 COMMANDS = {
     "report X": ANY,
@@ -102,6 +105,8 @@ def test_one_message_without_numbers_of_errors(
     (tmp_path / EMPTY).write_bytes(b"")
     (tmp_path / OTHER).write_bytes(b"{}\n\0\xff\n")
     (tmp_path / UNREADABLE).symlink_to(UNREADABLE)
+    os.mkfifo(tmp_path / PIPE)
+    (tmp_path / DEVICE).symlink_to("/dev/null")
     names = {
         "X": str(tmp_path / what),
         "RUN": str(place / "run"),

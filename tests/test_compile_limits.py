@@ -59,8 +59,8 @@ def test_check_takes_limits(tidegate: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("limits", "message"),
     [
-        (["state_byte=1"], "'state_byte=1' is not NAME=VALUE; did you mean 'state_bytes'? the names are "),
-        (["state_bytes"], "'state_bytes' is not NAME=VALUE; "),
+        (["state_byte=1"], "there is no limit 'state_byte'; did you mean 'state_bytes'? the names are "),
+        (["state_bytes"], "'state_bytes' is not NAME=VALUE; give a number, as state_bytes=1073741824"),
         (["work=-1"], "'work=-1': give a whole number from 0 to 18446744073709551615"),
         (["work=18446744073709551616"], "give a whole number from 0 to 18446744073709551615"),
         (["work=1", "work=2"], "work is given twice"),

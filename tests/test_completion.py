@@ -225,7 +225,10 @@ def test_the_command_prints_the_script(tidegate: Run) -> None:
 
 
 def test_man_pages(tidegate: Run, tmp_path: Path) -> None:
+    (tmp_path / "man").mkdir()
+    (tmp_path / "man" / "tidegate-run.1").symlink_to(tmp_path / "other")
     said = tidegate("man", str(tmp_path / "man"))
+    assert not (tmp_path / "other").exists()
     written = {path.name: path for path in map(Path, said.out.split())}
     assert {"tidegate.1", "tidegate-run.1", "tidegate-agent-status.1", "tidegate-agent.8"} <= written.keys()
     (tmp_path / "file").touch()

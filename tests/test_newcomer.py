@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import pytest
 
 import tidegate as package
 from conftest import EXAMPLES, Run
-from tidegate import TidegateError, topologies, units
+from tidegate import TidegateError, p4, topologies, units
 from tidegate.control import Controller, Port, Queue
 from tidegate.experiments import find
 from tidegate.experiments import run as run_experiment
@@ -146,6 +148,29 @@ def test_a_result_is_saved_by_a_path_as_text(tmp_path: Path) -> None:
     net.tcp(a, b)
     net.run("100 ms").save(str(tmp_path / "made"))
     assert pl.read_parquet(tmp_path / "made" / "flows.parquet").height == 1
+    (tmp_path / "file").touch()
+    assert "file: cannot be made: File exists" in said(lambda: net.run("100 ms").save(tmp_path / "file"))
+
+
+def test_modules_are_there_after_one_import() -> None:
+    look = "import tidegate; print(tidegate.topologies.dumbbell.__name__, tidegate.p4.compile.__name__)"
+    ran = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    assert ran.stdout == "dumbbell compile\n"
+
+
+def test_ctrl_c_is_one_line_from_the_first_modules_on() -> None:
+    """`__main__` says so, which Python imports after the package itself: that loads nothing that takes a while."""
+    look = "import sys; sys.path.insert(0, sys.argv[1]); import tidegate; print(*sys.modules)"
+    ran = subprocess.run(
+        [sys.executable, "-S", "-c", look, package.INCLUDE], capture_output=True, text=True, check=True
+    )
+    assert {"pathlib", "typing", "re", "difflib", "tidegate._core"}.isdisjoint(ran.stdout.split())
+
+
+def test_lists_are_not_text() -> None:
+    """Each character of it would be a folder."""
+    assert said(lambda: p4.compile(ROUTER, includes="dir")) == "includes is a list: write includes=['dir']"
+    assert said(lambda: p4.compile(ROUTER, defines="A=1")) == "defines is a list: write defines=['A=1']"
 
 
 def test_what_objects_say_of_themselves() -> None:
@@ -156,6 +181,7 @@ def test_what_objects_say_of_themselves() -> None:
     assert repr(link) == "<link a - b: 100 Mbit/s, 5 ms, queue of 1000 packets>"
     link.forward = link.network.wire_at(link, "forward", 0)
     assert repr(flow) == "<tcp flow 0: <b>, 1000000 B from 0 s>"
+    assert repr(p4.compile(ROUTER)) == "<v1model program: tables 1, registers 0, counters 0, meters 0>"
     result = net.run("1 s")
     assert repr(result).startswith("<Result: 1 s, seed 1; 1 flow, ")
     for html in (net._repr_html_(), result._repr_html_()):
@@ -299,6 +325,10 @@ def test_no_time_at_all_needs_no_unit() -> None:
         (lambda net, a, b, link: link.set("1 s", loss=2.0), "the link a - b has loss 2"),
         (lambda net, a, b, link: net.host(""), "a node's name is text"),
         (lambda net, a, b, link: net.host(7), "a node's name is text, not 7"),
+        (
+            lambda net, a, b, link: net.host("a\n"),
+            "the node's name 'a\\n' has a character that cannot be printed",
+        ),
         (lambda net, a, b, link: net.record("1 s", quantities=["queues"]), "there is no quantity 'queues'"),
         (
             lambda net, a, b, link: net.record("1 s", quantities=[("port_packets", 1, 2, 3, 4)]),

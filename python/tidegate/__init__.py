@@ -12,18 +12,34 @@
 [('cubic a -> b', 0)]
 """
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
-from tidegate._core import TidegateError, __version__
-from tidegate.suggest import did_you_mean
+import os
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Any
+
+    from tidegate._core import TidegateError, __version__
     from tidegate.network import Network
     from tidegate.results import Result
 
-INCLUDE = str(Path(__file__).parents[1])
+INCLUDE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 """The folder for `-I` under which `tidegate/p4/*.p4` are: headers, forwarding and ECN marking that systems share."""
+
+MODULES = frozenset(
+    ("claims", "control", "experiments", "measures", "p4", "plots", "scenarios", "topologies", "units")
+)
+"""Those of docs/api.md that are there after `import tidegate` alone."""
+
+HOMES = {
+    "Network": "tidegate.network",
+    "Result": "tidegate.results",
+    "TidegateError": "tidegate._core",
+    "__version__": "tidegate._core",
+}
+"""What is in `tidegate` itself, and where it is from."""
 
 __all__ = ["INCLUDE", "Network", "Result", "TidegateError", "__version__", "program"]
 
@@ -38,6 +54,11 @@ def program(name: str) -> Path:
     ...
     tidegate._core.TidegateError: there is no program 'metre'; did you mean 'meter'? known: aqm/dualpi2, ...
     """
+    from pathlib import Path
+
+    from tidegate._core import TidegateError
+    from tidegate.suggest import did_you_mean
+
     systems = Path(__file__).parent / "systems"
     found = {
         f"{path.parent.name}/{path.stem}": path
@@ -56,13 +77,16 @@ def program(name: str) -> Path:
 
 
 def __getattr__(name: str) -> Any:
-    # What these need takes a while to load, and the command does not always use it.
-    if name == "Network":
-        from tidegate.network import Network
+    # Loaded when asked for: the command does not always use all of it, and Ctrl-C ends it with one line only from `__main__` on.
+    import importlib
 
-        return Network
-    if name == "Result":
-        from tidegate.results import Result
-
-        return Result
+    if name in MODULES:
+        return importlib.import_module(f"tidegate.{name}")
+    if name in HOMES:
+        found = globals()[name] = getattr(importlib.import_module(HOMES[name]), name)
+        return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *MODULES})

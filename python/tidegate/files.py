@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import stat
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -107,12 +108,23 @@ def invoker() -> int:
     return int(given) if given.isdecimal() else 0
 
 
+def demand_replaceable(path: Path) -> None:
+    """Refuse a device, a pipe or a socket, and a link to one: a file would take its place, as that of /dev/stdout for everybody."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise TidegateError(f"{path}: cannot be written: it is a device or a pipe; give a file")
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """A temporary file that replaces `path` when the block ends; a symbolic link there is replaced, not followed.
 
-    Raises `TidegateError` where that is not possible. What there is stays until then.
+    Raises `TidegateError` where that is not possible. What there is stays until then; a device or a pipe stays.
     """
+    demand_replaceable(path)
     part = beside(path)
     try:
         with os.fdopen(os.open(part, NEW | os.O_WRONLY, 0o666), "wb") as file:

@@ -27,7 +27,7 @@ import polars as pl
 
 from tidegate import _core, html
 from tidegate.control import operations as op
-from tidegate.files import replacing
+from tidegate.files import replacing, why
 from tidegate.units import PS_PER_S
 
 if TYPE_CHECKING:
@@ -190,7 +190,10 @@ class Result:
         0
         """
         folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _core.TidegateError(f"{folder}: cannot be made: {why(error)}") from None
         for name in TABLES:
             table: pl.DataFrame = getattr(self, name)
             with replacing(folder / f"{name}.parquet") as file:

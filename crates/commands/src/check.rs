@@ -43,9 +43,14 @@ pub fn check(source: &Source, p4info: Option<&Path>, color: bool) -> Result<Valu
 /// Characters of a file's name in that of the one that is not whole yet: with all else below the 255 bytes of a name.
 const LONGEST_PART: usize = 40;
 
-/// Writes a file so that nobody ever sees half of it. A symbolic link there is replaced, not followed.
+/// Writes a file so that nobody ever sees half of it. A symbolic link there is replaced, not followed; a device or a pipe, also at
+/// the end of a link, is refused: a file would take its place, as that of /dev/stdout for everybody.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
     let cannot = |e: std::io::Error| Failure(format!("{}: cannot be written: {}", path.display(), plain(&e)));
+    if fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+        let why = "it is a device or a pipe; give a file";
+        return Err(Failure(format!("{}: cannot be written: {why}", path.display())));
+    }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name: String = name.chars().take(LONGEST_PART).collect();
     // The standard library's random keys, for a name that nobody can know.
@@ -130,6 +135,18 @@ mod tests {
         assert_eq!(fs::read_to_string(at("info")).unwrap(), "whole");
         assert!(!fs::symlink_metadata(at("info")).unwrap().is_symlink());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3);
+    }
+
+    #[test]
+    fn a_device_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let link = dir.path().join("link");
+        symlink("/dev/null", &link).unwrap();
+        assert!(
+            write_whole(&link, b"whole").unwrap_err().0.ends_with("it is a device or a pipe; give a file")
+        );
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 
     #[test]

@@ -30,7 +30,7 @@ impl Diagnostic {
         Diagnostic {
             severity: Severity::Error,
             code,
-            message: message.into(),
+            message: brief(message.into()),
             span,
             label: String::new(),
             related: Vec::new(),
@@ -43,17 +43,56 @@ impl Diagnostic {
     }
 
     pub fn label(mut self, text: impl Into<String>) -> Self {
-        self.label = text.into();
+        self.label = brief(text.into());
         self
     }
 
     pub fn related(mut self, span: Span, text: impl Into<String>) -> Self {
-        self.related.push((span, text.into()));
+        self.related.push((span, brief(text.into())));
         self
     }
 
     pub fn help(mut self, text: impl Into<String>) -> Self {
-        self.help = Some(text.into());
+        self.help = Some(brief(text.into()));
         self
+    }
+}
+
+/// The same text, where words of the program that it repeats are not too long to read: of more than 200 characters the
+/// first and the last ones are left.
+fn brief(text: String) -> String {
+    const MOST: usize = 200;
+    const KEPT: usize = 60;
+    if text.len() <= MOST {
+        return text;
+    }
+    let shorter = |word: &str| {
+        if word.len() <= MOST {
+            return word.to_owned();
+        }
+        let first: String = word.chars().take(KEPT).collect();
+        let mut last: Vec<char> = word.chars().rev().take(KEPT).collect();
+        last.reverse();
+        format!("{first}...{}", last.into_iter().collect::<String>())
+    };
+    text.split(' ').map(shorter).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_words_of_a_program_are_cut_where_they_are_repeated() {
+        let long = "\u{e9}".repeat(500_000);
+        let span = Span { file: crate::source::FileId(0), start: 0, end: 1 };
+        let error =
+            Diagnostic::error("unknown-name", span, format!("`{long}` is not declared")).help(long.clone());
+        assert!(error.message.starts_with("`\u{e9}") && error.message.ends_with("\u{e9}` is not declared"));
+        assert!(
+            error.message.chars().count() < 160 && error.help.is_some_and(|help| help.chars().count() < 160)
+        );
+        let short = "w".repeat(200);
+        assert_eq!(Diagnostic::error("unknown-name", span, short.clone()).message, short);
     }
 }

@@ -17,7 +17,7 @@ import typer
 
 from tidegate import _core
 from tidegate.command_tree import Command, Parameter, tree
-from tidegate.files import why
+from tidegate.files import replacing, why
 
 EXIT_STATUS = (
     ("0", "Success."),
@@ -144,10 +144,12 @@ def write(folder: Path) -> list[Path]:
     written = []
     for name, command in pages.items():
         path = folder / f"{name}.1"
-        path.write_text(page(command, _core.__version__, pages))
+        with replacing(path) as file:
+            file.write(page(command, _core.__version__, pages).encode())
         written.append(path)
     path = folder / AGENT
-    path.write_bytes(resources.files("tidegate.systems.pacing.service").joinpath(AGENT).read_bytes())
+    with replacing(path) as file:
+        file.write(resources.files("tidegate.systems.pacing.service").joinpath(AGENT).read_bytes())
     return [*written, path]
 
 

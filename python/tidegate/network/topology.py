@@ -43,6 +43,8 @@ class Topology:
     def _take(self, name: str) -> None:
         if not isinstance(name, str) or not name:
             raise TidegateError(f"a node's name is text, not {name!r}")
+        if not name.isprintable():
+            raise TidegateError(f"the node's name {name!r} has a character that cannot be printed")
         if name in self._names:
             raise TidegateError(f"there is a node {name!r} already; give this one another name")
         self._names.add(name)

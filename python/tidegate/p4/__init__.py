@@ -91,6 +91,12 @@ class Program:
     def __init__(self, core: _core.Program) -> None:
         self.core = core
 
+    def __repr__(self) -> str:
+        summary = self.summary
+        kinds = {kind: len(found) for kind, found in summary.items() if isinstance(found, list)}
+        counts = (f"{kind} {kinds.get(kind, 0)}" for kind in ("tables", "registers", "counters", "meters"))
+        return f"<{summary['architecture']} program: {', '.join(counts)}>"
+
     @classmethod
     def from_text(
         cls, text: str, name: str = "program.p4", *, limits: Mapping[str, int] | None = None
@@ -127,6 +133,9 @@ def compile(
     files that systems share. `limits` replaces default limits of the compiler by name, `limits={"state_bytes": 4 << 30}`;
     docs/security.md lists them.
     """
+    for name, given in (("includes", includes), ("defines", defines)):
+        if isinstance(given, str):
+            raise TidegateError(f"{name} is a list: write {name}=[{given!r}]")
     return Program(_core.Program(path, [*includes, INCLUDE], list(defines), _limits(limits)))
 
 
@@ -144,10 +153,12 @@ def parse_limits(given: Sequence[str]) -> dict[str, int]:
     found: dict[str, int] = {}
     for text in given:
         name, equals, value = text.partition("=")
-        if not equals or name not in known:
+        if name not in known:
             raise TidegateError(
-                f"{text!r} is not NAME=VALUE; {did_you_mean(name, known)}the names are {', '.join(known)}"
+                f"there is no limit {name!r}; {did_you_mean(name, known)}the names are {', '.join(known)}"
             )
+        if not equals:
+            raise TidegateError(f"{text!r} is not NAME=VALUE; give a number, as {name}={known[name]}")
         if not (value.isascii() and value.isdecimal() and len(value) <= 20 and int(value) < 2**64):
             raise TidegateError(f"{text!r}: give a whole number from 0 to {2**64 - 1}")
         if name in found:

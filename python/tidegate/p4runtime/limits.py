@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 from tidegate._core import TidegateError
+from tidegate.suggest import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -119,12 +120,16 @@ class Limits:
     @classmethod
     def parse(cls, given: Sequence[str]) -> Limits:
         """The limits, with those changed that `NAME=VALUE` texts give. Raises `TidegateError`."""
-        names = [field.name for field in fields(cls)]
+        known = {field.name: field.default for field in fields(cls)}
         changed: dict[str, int] = {}
         for text in given:
             name, equals, value = text.partition("=")
-            if not equals or name not in names:
-                raise TidegateError(f"{text!r} is not NAME=VALUE with a name of {', '.join(names)}")
+            if name not in known:
+                raise TidegateError(
+                    f"there is no limit {name!r}; {did_you_mean(name, known)}the names are {', '.join(known)}"
+                )
+            if not equals:
+                raise TidegateError(f"{text!r} is not NAME=VALUE; give a number, as {name}={known[name]}")
             if not (value.isascii() and value.isdecimal() and len(value) <= 20):
                 raise TidegateError(f"{text!r}: give a whole number")
             if name in changed:

@@ -63,23 +63,36 @@ def hashes(count: int, width: int) -> str:
     return program(body=body).replace("bit<8> x; }", f"bit<8> x; bit<{width}> w; }}", 1)
 
 
+def jumps(how: str) -> str:
+    """Very many ways to one place."""
+    return "".join(f"if (m.x == {n % 256}) {{ {how}; }}" for n in range(25_000))
+
+
+def tables(count: int) -> str:
+    """Tables of one entry each, one after the other."""
+    return program(
+        "action a() { m.x = m.x + 1; }"
+        + "".join(
+            f"table t{n} {{ key = {{ m.x: exact; }} actions = {{ a; }} size = 1; }}" for n in range(count)
+        ),
+        "".join(f"t{n}.apply();" for n in range(count)),
+    )
+
+
 DEAREST = {
     "3990 states": states(3_990),
     "a hash of 100 wide fields": hashes(100, 65_528),
     "a hash of 30 wide fields": hashes(30, 8_000),
     "conditions": program(body="".join(f"if (m.x == {n % 256}) {{ m.x = m.x + 1; }}" for n in range(18_000))),
     "statements": program(body="m.x=m.x+1;" * 90_000),
+    "breaks": program(body="for (bit<8> i in 0..3) {" + jumps("break") + "}"),
+    "continues": program(body="for (bit<8> i in 0..3) {" + jumps("continue") + "}"),
+    "exits": program(body=jumps("exit")),
+    "4000 tables": tables(4_000),
 }
 
 
-TABLES = program(
-    "action a() { m.x = m.x + 1; }"
-    + "".join(f"table t{n} {{ key = {{ m.x: exact; }} actions = {{ a; }} size = 1; }}" for n in range(1500)),
-    "".join(f"t{n}.apply();" for n in range(1500)),
-)
-
-
-@pytest.mark.parametrize("text", [TABLES, DEAREST["3990 states"]], ids=["tables", "states"])
+@pytest.mark.parametrize("text", [tables(1_500), DEAREST["3990 states"]], ids=["tables", "states"])
 def test_a_program_takes_as_much_memory_in_the_switch_as_in_the_process_that_had_limits(text: str) -> None:
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         child, switch = pool.submit(growths, text).result()

@@ -56,7 +56,7 @@ def test_settings_as_text() -> None:
     ("text", "said"),
     [
         ("calls", "NAME=VALUE"),
-        ("cals=3", "with a name of message_bytes, "),
+        ("cals=3", "there is no limit 'cals'; did you mean 'calls'\\? the names are message_bytes, "),
         ("calls=x", "whole number"),
         ("calls=-1", "whole number"),
         ("calls=0", "from 1 to"),

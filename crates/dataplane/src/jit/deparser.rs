@@ -80,7 +80,7 @@ impl Gen<'_, '_> {
 
     /// Writes those that are valid one behind the other, from an address on where there is room for all.
     pub fn emit_all(&mut self, headers: &[Plain], at: Value) {
-        let next = self.b.declare_var(I64);
+        let next = self.variable();
         self.b.def_var(next, at);
         for header in headers {
             let valid = self.load(I8, header.base.region, header.base.at, header.slot.valid as i32);

@@ -188,7 +188,7 @@ impl Gen<'_, '_> {
             self.write(dst, &value);
             return;
         };
-        let value: Vec<_> = (0..count).map(|_| self.b.declare_var(I64)).collect();
+        let value: Vec<_> = (0..count).map(|_| self.variable()).collect();
         for variable in &value {
             let zero = self.iconst(0);
             self.b.def_var(*variable, zero);

@@ -37,6 +37,9 @@ const MAX_SSA_LIMBS: u32 = 4;
 /// Number of alias regions that one function may use; more objects than that share them.
 const MAX_REGIONS: u32 = 8192;
 
+/// Ways to a block that end in one jump to it: with very many ways to one block, removing those that are never taken is quadratic.
+const TOGETHER: usize = 64;
+
 /// Memory that overlaps nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Region {
@@ -59,6 +62,14 @@ pub(crate) enum Region {
 pub(crate) struct Target {
     pub leave: Block,
     pub again: Option<Block>,
+}
+
+/// What leads to a block that has not begun, or that is still open.
+#[derive(Default)]
+struct Ways {
+    count: usize,
+    /// Blocks in front of it, each of which ends some of the ways.
+    before: Vec<Block>,
 }
 
 pub(crate) struct Gen<'a, 'f> {
@@ -91,6 +102,7 @@ pub(crate) struct Gen<'a, 'f> {
     /// Set in parsers.
     pub parsing: Option<super::parser::Parsing>,
     pub in_place: InPlace,
+    ways: HashMap<Block, Ways>,
     /// Blocks that no more jumps lead to.
     sealed: HashSet<Block>,
     /// Of whole paths: how far the packet has come, see [`Native::stage`].
@@ -103,6 +115,8 @@ pub(crate) struct Gen<'a, 'f> {
     pub alive: bool,
     /// Bytes of stack slots. None is used twice.
     pub stack_used: u64,
+    /// Blocks that there were as each variable was declared, summed up.
+    kept: u64,
 }
 
 impl<'a, 'f> Gen<'a, 'f> {
@@ -143,12 +157,14 @@ impl<'a, 'f> Gen<'a, 'f> {
             signatures: HashMap::new(),
             parsing: None,
             in_place: InPlace::default(),
+            ways: HashMap::new(),
             sealed: HashSet::new(),
             stage: None,
             asks: false,
             parsed: None,
             alive: true,
             stack_used: 0,
+            kept: 0,
         }
     }
 
@@ -371,20 +387,20 @@ impl<'a, 'f> Gen<'a, 'f> {
     }
 
     pub fn jump(&mut self, to: Block) {
-        self.assert_open(to);
+        let to = self.way(to);
         self.b.ins().jump(to, &[]);
         self.alive = false;
     }
 
     pub fn branch(&mut self, cond: Value, then: Block, otherwise: Block) {
-        self.assert_open(then);
-        self.assert_open(otherwise);
+        let (then, otherwise) = (self.way(then), self.way(otherwise));
         self.b.ins().brif(cond, then, &[], otherwise, &[]);
         self.alive = false;
     }
 
     /// Begins a block to which all jumps have been made. A variable that is the same on all ways to it is known in it.
     pub fn start(&mut self, block: Block) {
+        self.gather(block);
         self.start_open(block);
         self.seal(block);
     }
@@ -397,8 +413,30 @@ impl<'a, 'f> Gen<'a, 'f> {
 
     /// No more jumps to a block will come.
     pub fn seal(&mut self, block: Block) {
+        self.gather(block);
         self.b.seal_block(block);
         self.sealed.insert(block);
+    }
+
+    /// Where one more way to a block goes.
+    fn way(&mut self, to: Block) -> Block {
+        self.assert_open(to);
+        let ways = self.ways.entry(to).or_default();
+        ways.count += 1;
+        if ways.count > TOGETHER && ways.count % TOGETHER == 1 {
+            ways.before.push(self.b.create_block());
+        }
+        ways.before.last().copied().unwrap_or(to)
+    }
+
+    /// Ends the ways to a block, where there are many, before it begins or is sealed.
+    fn gather(&mut self, to: Block) {
+        let before = self.ways.remove(&to).unwrap_or_default().before;
+        for block in before {
+            self.b.switch_to_block(block);
+            self.b.seal_block(block);
+            self.b.ins().jump(to, &[]);
+        }
     }
 
     /// What is known in a block would not hold for one more way to it.
@@ -452,8 +490,23 @@ impl<'a, 'f> Gen<'a, 'f> {
             return None;
         }
         // Cranelift has 0 for a variable that nobody has defined.
-        let b = &mut self.b;
-        Some(*self.globals.entry(var).or_insert_with(|| b.declare_var(I64)))
+        if let Some(variable) = self.globals.get(&var) {
+            return Some(*variable);
+        }
+        let variable = self.variable();
+        self.globals.insert(var, variable);
+        Some(variable)
+    }
+
+    /// A variable of Cranelift's.
+    pub fn variable(&mut self) -> Variable {
+        self.kept += self.b.func.dfg.num_blocks() as u64;
+        self.b.declare_var(I64)
+    }
+
+    /// What Cranelift keeps of its variables: one number for each of the blocks before the last one that sets it.
+    pub fn of_variables(&self) -> u64 {
+        self.kept + (self.globals.len() * self.b.func.dfg.num_blocks()) as u64
     }
 
     /// The variables of a local that lives in registers.
@@ -466,7 +519,7 @@ impl<'a, 'f> Gen<'a, 'f> {
         if let Some(variables) = self.locals.get(&var) {
             return Some(variables.clone());
         }
-        let variables: SmallVec<[Variable; 1]> = (0..limbs).map(|_| self.b.declare_var(I64)).collect();
+        let variables: SmallVec<[Variable; 1]> = (0..limbs).map(|_| self.variable()).collect();
         self.locals.insert(var, variables.clone());
         Some(variables)
     }

@@ -42,7 +42,7 @@ impl Given {
                 }
             }
         }
-        Given { vars, at: g.b.declare_var(I64) }
+        Given { vars, at: g.variable() }
     }
 
     /// At the end of an action with this data: variables that are not alike are given up.

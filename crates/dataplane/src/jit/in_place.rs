@@ -11,7 +11,6 @@
 //!   field list can bring headers from an earlier pass.
 
 use cranelift_codegen::ir::Value;
-use cranelift_codegen::ir::types::I64;
 use cranelift_frontend::Variable;
 use p4lang::ir::{HeaderId, HeaderRef, Parser, Program, StateRef, Stmt, Transition, VarHome};
 
@@ -100,7 +99,7 @@ pub(crate) struct InPlace {
 impl Gen<'_, '_> {
     /// Counts from here on what is written to headers.
     pub fn count_changes(&mut self) {
-        let changed = self.b.declare_var(I64);
+        let changed = self.variable();
         let none = self.iconst(0);
         self.b.def_var(changed, none);
         self.in_place.changed = Some(changed);

@@ -136,10 +136,10 @@ impl Gen<'_, '_> {
         let tag = self.b.ins().band_imm_s(hash, !ROW as i64);
         let taken = self.iconst(TAKEN);
         let tag = self.b.ins().bor(tag, taken);
-        let place = self.b.declare_var(I64);
+        let place = self.variable();
         let first = self.b.ins().ushr(hash, shift);
         self.b.def_var(place, first);
-        let row = self.b.declare_var(I64);
+        let row = self.variable();
         self.b.def_var(row, table.rows);
         let [look, same, other, next, found] = [(); 5].map(|()| self.block());
         self.jump(look);
@@ -188,7 +188,7 @@ impl Gen<'_, '_> {
             g.extend(value)
         };
         let words = self.load_fixed(I64, Region::State, table.at, words as i32);
-        let [rest, left, node, best] = [(); 4].map(|()| self.b.declare_var(I64));
+        let [rest, left, node, best] = [(); 4].map(|()| self.variable());
         let all = self.shl_const(key, 64 - width);
         let levels = self.iconst(u64::from(width.div_ceil(8)));
         let none = self.iconst(u64::from(NONE));
@@ -212,7 +212,7 @@ impl Gen<'_, '_> {
             }
         });
         let [look, level, dense, counted, next, done] = [(); 6].map(|()| self.block());
-        let run = self.b.declare_var(I64);
+        let run = self.variable();
         self.jump(look);
         self.start_open(look);
         let more = self.b.use_var(left);

@@ -7,7 +7,6 @@
 use std::mem::offset_of;
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{Block, InstBuilder, Value};
 use cranelift_frontend::{Switch, Variable};
 use num_traits::ToPrimitive;
@@ -54,14 +53,14 @@ impl Gen<'_, '_> {
         let packet = self.load_ctx_fixed(offset_of!(Native, packet));
         let len = self.load_ctx_fixed(offset_of!(Native, packet_len));
         let end = if unit == 8 { len } else { self.shl_const(len, 3) };
-        let cursor = self.b.declare_var(I64);
+        let cursor = self.variable();
         let zero = self.iconst(0);
         self.b.def_var(cursor, zero);
         let states: Vec<Block> = parser.states.iter().map(|_| self.block()).collect();
         let costs = Prices::new(self.program, self.layout).transitions(parser);
         // Only parsers with a cycle pay for them.
         let budget = (!costs.is_empty()).then(|| {
-            let left = self.b.declare_var(I64);
+            let left = self.variable();
             let start = self.iconst(u64::from(PARSER_BUDGET));
             self.b.def_var(left, start);
             let entries = (0..=states.len()).map(|_| self.block()).collect();
@@ -92,7 +91,7 @@ impl Gen<'_, '_> {
         let cursor = self.b.use_var(cursor);
         let up = self.add_const(cursor, i64::from(8 / unit - 1));
         let bytes = self.shr_const(up, 3 - unit.trailing_zeros());
-        let parsed = self.b.declare_var(I64);
+        let parsed = self.variable();
         self.b.def_var(parsed, bytes);
         self.parsed = Some(parsed);
         let cursor = self.shl_const(cursor, unit.trailing_zeros());

@@ -349,7 +349,7 @@ impl Gen<'_, '_> {
         let medium = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThanOrEqual, end, 256 - 16);
         self.branch(medium, pieces, call);
         self.start(pieces);
-        let at = self.b.declare_var(I64);
+        let at = self.variable();
         let start = self.iconst(0);
         self.b.def_var(at, start);
         self.jump(next);

@@ -19,8 +19,8 @@ use crate::refused::{MAX_STACK, Refused};
 /// Values that one function may have, well below what Cranelift can number; it takes seconds for as many.
 const MAX_VALUES: usize = 1 << 18;
 
-/// Arms of a switch that end at one block: with very many ways to one block, removing those that are never taken is quadratic.
-const TOGETHER: usize = 64;
+/// What Cranelift may keep of the variables of one function, see [`Gen::of_variables`]; it takes four to eight bytes each.
+const MAX_KEPT: u64 = 1 << 26;
 
 impl Gen<'_, '_> {
     pub fn stmts(&mut self, block: &[Stmt]) -> Result<(), JitError> {
@@ -43,7 +43,8 @@ impl Gen<'_, '_> {
         if self.stack_used > MAX_STACK {
             return Err(Refused::Stack(self.stack_used).into());
         }
-        if self.b.func.dfg.num_values() > MAX_VALUES { Err(JitError::TooLarge) } else { Ok(()) }
+        let fits = self.b.func.dfg.num_values() <= MAX_VALUES && self.of_variables() <= MAX_KEPT;
+        if fits { Ok(()) } else { Err(JitError::TooLarge) }
     }
 
     fn stmt(&mut self, stmt: &Stmt) -> Result<(), JitError> {
@@ -158,18 +159,10 @@ impl Gen<'_, '_> {
             self.jump(other);
         }
         let bodies = cases.iter().map(|(_, body)| body.as_slice());
-        let arms: Vec<_> = blocks.into_iter().zip(bodies).chain([(other, default)]).collect();
-        for some in arms.chunks(TOGETHER) {
-            let join = if arms.len() > TOGETHER { self.block() } else { done };
-            for (block, body) in some {
-                self.start(*block);
-                self.stmts(body)?;
-                if self.alive {
-                    self.jump(join);
-                }
-            }
-            if join != done {
-                self.start(join);
+        for (block, body) in blocks.into_iter().zip(bodies).chain([(other, default)]) {
+            self.start(block);
+            self.stmts(body)?;
+            if self.alive {
                 self.jump(done);
             }
         }

@@ -61,7 +61,7 @@ impl Gen<'_, '_> {
         }
         if table.implementation.is_some() {
             let chosen = [action, args].map(|known| {
-                let variable = self.b.declare_var(I64);
+                let variable = self.variable();
                 self.b.def_var(variable, known);
                 variable
             });

@@ -232,13 +232,14 @@ impl Checker {
                 }
                 _ => None,
             };
+            let written = matches!(over.kind, ast::ExprKind::List { .. });
             let over = match &list {
                 Some(ty) => c.expr_as(over, ty),
                 None => c.expr(over, None),
             };
             let element = match &over.ty {
                 Type::Stack(element, _) | Type::List(element) => (**element).clone(),
-                Type::Tuple(items) => items.first().cloned().unwrap_or(Type::Unknown),
+                Type::Tuple(items) if written => items.first().cloned().unwrap_or(Type::Unknown),
                 Type::Unknown => return None,
                 other => {
                     let shown = c.show(other);

@@ -35,7 +35,7 @@ impl Parser<'_> {
                 self.advance();
                 self.expect("{")?;
                 let mut members = Vec::new();
-                while !self.at("}") {
+                while members.is_empty() || !self.at("}") {
                     let name = self.ident()?;
                     let value = if self.take("=") { Some(self.expr()?) } else { None };
                     members.push((name, value));
@@ -71,12 +71,9 @@ impl Parser<'_> {
 
     fn names(&mut self) -> Parsed<Vec<Ident>> {
         self.expect("{")?;
-        let mut names = Vec::new();
-        while !self.at("}") {
+        let mut names = vec![self.ident()?];
+        while self.comma("}")? {
             names.push(self.ident()?);
-            if !self.comma("}")? {
-                break;
-            }
         }
         self.expect("}")?;
         Ok(names)

@@ -313,6 +313,13 @@ impl Parser<'_> {
         let cond = self.expr()?;
         self.expect(";")?;
         let update = self.for_list(")")?;
+        if let Some(stmt) = update.iter().find(|stmt| matches!(stmt.kind, StmtKind::Decl(_))) {
+            return self.fail_at(
+                stmt.span,
+                "a loop's update declares nothing".into(),
+                Some("declare the variable before the first `;`".into()),
+            );
+        }
         self.expect(")")?;
         let body = Box::new(self.single_statement()?);
         Ok(StmtKind::For { annotations, init, cond, update, body })

@@ -132,7 +132,7 @@ impl Parser<'_> {
     pub(super) fn type_params(&mut self) -> Parsed<Vec<Ident>> {
         let mut names = Vec::new();
         if self.take("<") {
-            while !self.at(">") {
+            while names.is_empty() || !self.at(">") {
                 let name = self.ident()?;
                 self.types.insert(name.name.clone());
                 names.push(name);

@@ -8,6 +8,8 @@ use super::ng::Ng;
 use super::open::open;
 use super::source::{Got, Packet, Source, word};
 
+const NO_CAPTURE: &str = "is not a capture";
+
 enum Format {
     Pcap { swapped: bool, nanoseconds: bool, link_type: u32 },
     Ng(Ng),
@@ -28,8 +30,11 @@ impl Reader {
         let mut magic = [0; 4];
         match source.fill(&mut magic)? {
             Got::All => {}
-            Got::End => return fail(format!("{}: is empty; expected a pcap or pcapng file", path.display())),
-            Got::Short => return Err(not_a_capture(path)),
+            got => {
+                let short = if matches!(got, Got::End) { "is empty" } else { NO_CAPTURE };
+                let why = source.cut.as_deref().unwrap_or(short);
+                return fail(format!("{}: {why}; expected a pcap or pcapng file", path.display()));
+            }
         }
         let format = match u32::from_be_bytes(magic) {
             0xa1b2_c3d4 => header(&mut source, false, false)?,
@@ -83,7 +88,7 @@ impl Reader {
 }
 
 fn not_a_capture(path: &Path) -> CaptureError {
-    CaptureError(format!("{}: is not a capture; expected a pcap or pcapng file", path.display()))
+    CaptureError(format!("{}: {NO_CAPTURE}; expected a pcap or pcapng file", path.display()))
 }
 
 /// The rest of a pcap file's header.
@@ -221,6 +226,17 @@ mod tests {
         // Whoever leaves early leaves the thread nothing to do.
         write(&path, &packed).unwrap();
         drop(Reader::open(&path).unwrap());
+    }
+
+    #[test]
+    fn compressed_data_that_is_damaged_at_its_start_is_not_empty() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.pcap");
+        for start in [[0x1f, 0x8b, 8, 0], [0x28, 0xb5, 0x2f, 0xfd]] {
+            write(&path, [&start[..], &[0; 30]].concat()).unwrap();
+            let error = Reader::open(&path).err().unwrap().to_string();
+            assert!(error.contains("damaged") && !error.contains("empty"), "{error}");
+        }
     }
 
     #[test]

@@ -45,6 +45,80 @@ fn too_much_is_refused() {
     assert!(error.to_string().contains("use the interpreter"));
 }
 
+/// Very many jumps to the end of a block, and to the beginning of a loop: in native code some go together.
+#[test]
+fn many_ways_to_one_place_lead_there() {
+    let mut builder = Builder::default();
+    let [number, found, rounds] = [(); 3].map(|()| builder.var(32, VarHome::Global));
+    let last = builder.var(32, VarHome::Local);
+    let number_is = |value: u32| {
+        let value = Box::new(Expr { width: 32, kind: ExprKind::Const(value.into()) });
+        Expr { width: 1, kind: ExprKind::Binary(BinOp::Eq, read(number, 32), value) }
+    };
+    let set = |dst: VarId, src: Expr| Stmt::Assign { dst: Place::Var(dst), src };
+    let constant = |value: u32| Expr { width: 32, kind: ExprKind::Const(value.into()) };
+    let sum =
+        |a: VarId, b: Expr| Expr { width: 32, kind: ExprKind::Binary(BinOp::Add, read(a, 32), Box::new(b)) };
+    let when = |cond, then| Stmt::If { cond, then, otherwise: Vec::new() };
+    let (outer, inner) = (LabelId(0), LabelId(1));
+    // Each number below 1000 is found after it has been one more once.
+    let mut again = vec![set(rounds, sum(rounds, constant(1)))];
+    again.extend((1000..2000).map(|value| {
+        let next =
+            vec![set(last, constant(value)), set(number, constant(value - 999)), Stmt::Continue(inner)];
+        when(number_is(value), next)
+    }));
+    again.push(Stmt::Break(inner));
+    let mut body = vec![set(last, constant(7)), Stmt::Loop { label: inner, body: again }];
+    body.extend(
+        (0..1000).map(|value| when(number_is(value), vec![set(found, constant(value)), Stmt::Break(outer)])),
+    );
+    let program = builder.program(
+        Default::default(),
+        vec![Stmt::Labeled { label: outer, body }, set(found, sum(found, *read(last, 32)))],
+    );
+    let mut bench = compile(program);
+    for (given, rounds_taken, expected) in [
+        (0, 1, 7),
+        (63, 1, 70),
+        (64, 1, 71),
+        (65, 1, 72),
+        (999, 1, 1006),
+        (1000, 2, 1001),
+        (1500, 2, 2001),
+        (5000, 1, 7),
+    ] {
+        let layout = bench.layout.clone();
+        let mut frame = layout.frame();
+        layout.set_u64(&mut frame, number, given);
+        run(&mut bench, &mut frame);
+        assert_eq!(layout.get_u64(&frame, rounds), rounds_taken, "{given}");
+        assert_eq!(layout.get_u64(&frame, found), expected, "{given}");
+    }
+}
+
+/// Many variables and many blocks multiply: what the code generator keeps of them is bounded.
+#[test]
+fn variables_that_are_set_in_many_blocks_are_refused() {
+    let setting = |count: u32| {
+        let mut builder = Builder::default();
+        let number = builder.var(32, VarHome::Global);
+        let constant = |value: u32| Expr { width: 32, kind: ExprKind::Const(value.into()) };
+        let body = (0..count).map(|value| {
+            let local = builder.var(32, VarHome::Local);
+            let equal = ExprKind::Binary(BinOp::Eq, read(number, 32), Box::new(constant(value)));
+            let then = vec![Stmt::Assign { dst: Place::Var(local), src: constant(value) }];
+            Stmt::If { cond: Expr { width: 1, kind: equal }, then, otherwise: Vec::new() }
+        });
+        let body = body.collect();
+        let program = builder.program(Default::default(), body);
+        let layout = Arc::new(Layout::new(&program).unwrap());
+        Jit::new(Arc::new(program), layout).err()
+    };
+    assert_eq!(setting(2_000), None);
+    assert_eq!(setting(10_000), Some(JitError::TooLarge));
+}
+
 /// A program with a counter of as many cells.
 fn counting(size: u64) -> Program {
     let (mut program, _) = additions(1);

@@ -50,7 +50,10 @@ impl Lowerer<'_> {
                 }
             }
             "support_timeout" | "idle_timeout" => {
-                out.support_timeout = matches!(self.constant(value).map(|v| v.kind), Some(K::Bool(true)));
+                let Some(K::Bool(on)) = self.constant(value).map(|v| v.kind) else {
+                    return self.fail("bad-table", value.span, format!("`{name}` must be `true` or `false`"));
+                };
+                out.support_timeout = on;
             }
             _ => return Ok(false),
         }
