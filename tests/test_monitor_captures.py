@@ -18,13 +18,17 @@ from pathlib import Path
 import pytest
 
 from namespaces import ip, needs_root, within, write_within
+from random_talks import capture
 from rtt_tools import (
+    by_flow,
     compare,
     compare_exact,
     compare_timestamps,
     fields,
     needs_tcptrace,
     needs_tshark,
+    of_tcptrace,
+    ours,
 )
 from tidegate.network import Network
 
@@ -255,3 +259,20 @@ def test_losses_where_numbers_wrap(tmp_path: Path) -> None:
     exact, _ = compare_exact(path)
     assert tshark > 3000
     assert min(tcptrace, exact, compare_timestamps(path)) > 1000
+
+
+@needs_tcptrace
+@pytest.mark.parametrize("seed", [0, 6])
+def test_where_quarters_of_the_numbers_meet(tmp_path: Path, seed: int) -> None:
+    """tcptrace looks at one of four quarters of the numbers: its rule has the samples that it has there, and no others."""
+    path = capture(tmp_path / "talks.pcap", seed, talks=200)
+    mine, theirs = by_flow(ours(path, "tcptrace")), of_tcptrace(path)
+    assert {flow: len(mine.get(flow, [])) for flow in theirs} == {
+        flow: count for flow, (_, count, _) in theirs.items()
+    }
+    for flow, (samples, _, _) in theirs.items():
+        # It cuts them to milliseconds, and writes none of 0.
+        assert [rtt for rtt in mine.get(flow, []) if rtt] == pytest.approx(
+            [one + 0.5 for one in samples], abs=0.502
+        ), flow
+    assert sum(count for _, count, _ in theirs.values()) > 1000

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from conftest import Run
-from namespaces import needs_root
+from namespaces import ip, needs_root
 from tidegate import config_file
 from tidegate._core import TidegateError
 from tidegate.command_tree import Parameter
@@ -127,6 +132,81 @@ def test_a_switch_by_its_file(tmp_path: Path) -> None:
     )
 
 
+@pytest.fixture
+def readable() -> Iterator[Path]:
+    """A folder that other users may read."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@needs_root
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv")
+def test_the_operator_s_files_with_what_the_unit_permits(tidegate: Run, readable: Path) -> None:
+    """Settings and entries of docs/operate.md, as written, run by a user with the unit's capabilities alone."""
+    page = (ROOT / "docs/operate.md").read_text()
+    for name, block in (("campus.toml", r"^```toml\n(.*?)^```"), ("campus.txt", r"^```\n(mc_mgrp.*?)^```")):
+        (text,) = re.findall(block, page, re.MULTILINE | re.DOTALL)
+        (readable / name).write_text(text)
+    (readable / "campus.p4").write_text(PROGRAM.read_text())
+    bounding = re.search(r"^CapabilityBoundingSet=(.*)$", tidegate("unit", "switch").out, re.MULTILINE)
+    assert bounding
+    # The last one for the files of this user's Python alone.
+    held = ",".join(
+        [
+            "-all",
+            *(
+                f"+{name.removeprefix('CAP_').lower()}"
+                for name in [*bounding[1].split(), "CAP_DAC_READ_SEARCH"]
+            ),
+        ]
+    )
+    user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs"]
+    user += [f"--{kind}={held}" for kind in ("bounding-set", "inh-caps", "ambient-caps")]
+    netns = f"tgc{os.getpid()}"
+    ip("netns", "add", netns)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd, ExitStack() as stack:
+        stack.callback(ip, "netns", "del", netns)
+        systemd.bind(str(readable / "notify"))
+        systemd.settimeout(10)
+        (readable / "notify").chmod(0o777)
+        for port in (1, 2):
+            ip("-n", netns, "link", "add", f"eth{port}", "type", "veth", "peer", "name", f"peer{port}")
+            for end in (f"eth{port}", f"peer{port}"):
+                ip("-n", netns, "link", "set", end, "up")
+        ip("-n", netns, "link", "set", "lo", "up")
+        command = [
+            "nsenter",
+            f"--net=/run/netns/{netns}",
+            *user,
+            sys.executable,
+            "-m",
+            "tidegate.cli",
+            "switch",
+        ]
+        command += ["--config", str(readable / "campus.toml")]
+        environment = os.environ | {"NOTIFY_SOCKET": str(readable / "notify")}
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+            assert process.stderr is not None
+            said = []
+            for line in process.stderr:
+                said.append(line)
+                if line.startswith("running"):
+                    break
+            process.send_signal(signal.SIGTERM)
+            said += process.stderr.read().splitlines()
+        assert process.returncode == 0, said
+        # `Type=notify`: this ends the wait of `systemctl start`.
+        assert systemd.recv(100) == b"READY=1"
+    assert {
+        "metrics at http://127.0.0.1:9100/metrics\n",
+        "port 1: eth1, xdp, MTU 1500\n",
+        "running; Ctrl-C ends it\n",
+    } <= set(said)
+    # The unit has `LimitMEMLOCK=infinity`; the memory that may be locked here need not be enough for AF_XDP at two ports.
+    assert re.search(r"^port 2: eth2, (xdp|packet), MTU 1500$", "".join(said), re.MULTILINE)
+
+
 def test_a_unit_starts_what_printed_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The command, whatever characters its path has; or the module, where it was called as one."""
 
@@ -161,16 +241,36 @@ def test_a_path_that_systemd_does_not_start_is_refused(
     assert (ran.code, "systemd starts no program with a quote" in ran.err) == (1, True)
 
 
-def test_units(tidegate: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("hidden", ["/home/me/venv/bin/python3", "/root/venv/bin/python3", None])
+def test_a_unit_that_cannot_see_tidegate_says_so(
+    monkeypatch: pytest.MonkeyPatch, tidegate: Run, hidden: str | None
+) -> None:
+    from tidegate.cli import unit
+
+    monkeypatch.setattr(sys, "executable", hidden or "/opt/tidegate/bin/python3")
+    monkeypatch.setattr(unit, "__file__", "/opt/tidegate/lib/python3.11/site-packages/tidegate/cli/unit.py")
+    ran = tidegate("unit", "switch")
+    assert ran.code == 0
+    said = f"warning: the service cannot see {hidden}: its unit hides /home, /root and /tmp; install "
+    assert ran.err[: len(said)] == (said if hidden else "")
+
+
+def test_units(tidegate: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     switch, agent = (tidegate("unit", name).out for name in ("switch", "agent"))
     assert "switch --config /etc/tidegate/%i.toml --log-format json" in switch
     assert agent == tidegate("agent", "unit").out
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is not installed")
+    # As docs/commands.md installs them.
+    for page in map(Path, tidegate("man", str(tmp_path / "pages")).out.split()):
+        section = tmp_path / f"man{page.suffix[1:]}"
+        section.mkdir(exist_ok=True)
+        page.rename(section / page.name)
+    monkeypatch.setenv("MANPATH", str(tmp_path))
     for name, text in (("tidegate-switch@s1.service", switch), ("tidegate-agent.service", agent)):
         unit = tmp_path / name
-        # What it starts need not be installed here, nor its man page.
-        lines = [line for line in text.splitlines() if not line.startswith("Documentation=")]
+        # What it starts need not be installed here. Its man page is looked up.
+        lines = text.splitlines()
         unit.write_text(
             "\n".join("ExecStart=/bin/true" if line.startswith("ExecStart=") else line for line in lines)
         )

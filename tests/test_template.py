@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -84,6 +85,24 @@ def test_it_is_found_and_runs_simulated_and_nothing_else_had_to_change(systems: 
 def test_it_runs_live(systems: Path, tmp_path: Path) -> None:
     answer = run(systems, tmp_path / "run", "--backend", "live", "--set", "duration_s=4")
     assert all(row["goodput_mbps"] > 25 for row in answer["rows"])
+
+
+def test_the_python_of_its_readme_runs_beside_it(systems: Path) -> None:
+    (block,) = re.findall(
+        r"^```python\n(.*?)^```", (systems / NAME / "README.md").read_text(), re.MULTILINE | re.DOTALL
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "TIDEGATE_SYSTEMS"}
+    ran = subprocess.run(
+        [sys.executable, "-c", block],
+        capture_output=True,
+        text=True,
+        env=environment,
+        cwd=systems,
+        timeout=300,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout
 
 
 def test_its_own_tests_pass_and_its_program_compiles(systems: Path) -> None:

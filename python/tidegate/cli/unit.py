@@ -26,6 +26,9 @@ UNITS = {
     Service.AGENT: ("tidegate.systems.pacing.service", "tidegate-agent.service"),
 }
 
+HIDDEN = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")
+"""Folders that the units keep from what they start."""
+
 
 def unit(
     service: Annotated[
@@ -38,12 +41,28 @@ def unit(
     package, name = UNITS[service]
     text = files(package).joinpath(name).read_text()
     sys.stdout.write(text.replace("@TIDEGATE@", _command()))
+    if (path := _hidden()) is not None:
+        sys.stderr.write(
+            f"warning: the service cannot see {path}: its unit hides /home, /root and /tmp; install Tidegate, and the Python that it runs "
+            "with, in another folder, for example in /opt\n"
+        )
+
+
+def _hidden() -> Path | None:
+    """What it runs with that `ProtectHome=` and `PrivateTmp=` hide: the command, this Python, or the package."""
+    ours = (_called(), Path(sys.executable), Path(sys.executable).resolve(), Path(__file__))
+    return next((path for path in ours if path for folder in HIDDEN if path.is_relative_to(folder)), None)
+
+
+def _called() -> Path | None:
+    """The command that was called, where it was not this Python with the module."""
+    called = Path(sys.argv[0]).absolute()
+    return called if called.name == "tidegate" and os.access(called, os.X_OK) else None
 
 
 def _command() -> str:
     """What starts Tidegate, as `ExecStart=` has it: the command that was called, or this Python with the module."""
-    called = Path(sys.argv[0]).absolute()
-    if called.name == "tidegate" and os.access(called, os.X_OK):
+    if (called := _called()) is not None:
         return _quoted(str(called))
     return f"{_quoted(sys.executable)} -P -m tidegate"
 

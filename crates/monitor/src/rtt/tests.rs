@@ -30,63 +30,99 @@ struct Piece {
     end: u32,
     time: u64,
     resent: bool,
+    acked: bool,
 }
 
-/// Keeps each segment apart, also of those that were sent again at once.
+impl Piece {
+    fn quarter(&self) -> u32 {
+        self.start >> 30
+    }
+}
+
+/// Keeps each segment apart, also of those that were sent again at once, and those that were acknowledged.
 #[derive(Default)]
 struct PlainTcptrace {
     left: Option<u32>,
-    left_time: u64,
-    waiting: Vec<Piece>,
+    closed: bool,
+    pieces: Vec<Piece>,
 }
 
 impl PlainTcptrace {
     fn sent(&mut self, time: u64, packet: &Tcp) {
-        if packet.length() == 0 {
+        if packet.length() == 0 || self.closed {
             return;
         }
-        let left = *self.left.get_or_insert(packet.seq);
+        self.left.get_or_insert(packet.seq);
         let (mut start, end) = (packet.seq, packet.end());
+        while start != end {
+            let next = (start | (u32::MAX >> 2)).wrapping_add(1);
+            let until = if after(end, next) > 0 { next } else { end };
+            self.note(time, start, until);
+            start = until;
+        }
+    }
+
+    /// A part of a packet in one quarter.
+    fn note(&mut self, time: u64, mut start: u32, end: u32) {
+        let left = self.left.unwrap_or(start);
+        let mut first = true;
         if after(left, start) > 0 {
-            self.left_time = self.left_time.max(time);
-            start = left;
+            self.pieces.push(Piece { start, end: left, time, resent: true, acked: true });
+            (first, start) = (false, left);
         }
         while after(end, start) > 0 {
-            let inside = |piece: &Piece| after(start, piece.start) >= 0 && after(piece.end, start) > 0;
-            if let Some(piece) = self.waiting.iter_mut().find(|piece| inside(piece)) {
-                (piece.resent, piece.time, start) = (true, time, piece.end);
+            let waiting = |piece: &&mut Piece| !piece.acked;
+            let inside = |piece: &&mut Piece| after(start, piece.start) >= 0 && after(piece.end, start) > 0;
+            if let Some(piece) = self.pieces.iter_mut().filter(waiting).find(inside) {
+                piece.time = if first { time } else { piece.time };
+                (piece.resent, first, start) = (true, false, piece.end);
                 continue;
             }
-            let next = self.waiting.iter().filter(|piece| after(piece.start, start) > 0);
-            let until = next.map(|piece| piece.start).chain([end]).min().unwrap_or(end);
-            self.waiting.push(Piece { start, end: until, time, resent: false });
-            self.waiting.sort_by_key(|piece| piece.start);
+            let behind = self.pieces.iter().filter(|piece| !piece.acked && after(piece.start, start) > 0);
+            let until = behind.map(|piece| piece.start).filter(|next| after(end, *next) > 0);
+            let until = until.min_by_key(|next| next.wrapping_sub(start)).unwrap_or(end);
+            self.pieces.push(Piece { start, end: until, time, resent: false, acked: false });
             start = until;
         }
     }
 
     fn came(&mut self, time: u64, packet: &Tcp) -> Option<u64> {
-        let mut sample = None;
-        while let Some(first) =
-            self.waiting.first().copied().filter(|first| after(packet.ack, first.start) > 0)
-        {
-            if packet.ack == first.end && !first.resent && self.left_time <= first.time {
-                sample = Some(time - first.time);
-            }
-            (self.left, self.left_time) = (Some(first.end), self.left_time.max(first.time));
-            self.waiting.remove(0);
+        self.closed = packet.window == 0;
+        self.left?;
+        let here = |piece: &Piece| piece.quarter() == packet.ack >> 30;
+        let covered = |piece: &Piece| !piece.acked && after(packet.ack, piece.start) > 0;
+        let last = self
+            .pieces
+            .iter()
+            .filter(|piece| covered(piece))
+            .max_by_key(|piece| piece.end.wrapping_sub(packet.ack) as i32);
+        let last = *last?;
+        let before = |piece: &&Piece| after(last.start, piece.start) > 0 && (!piece.acked || here(piece));
+        let newest = self.pieces.iter().filter(before).map(|piece| piece.time).max();
+        let good = packet.ack == last.end && here(&last) && !last.resent && newest <= Some(last.time);
+        self.left = Some(last.end);
+        for piece in &mut self.pieces {
+            piece.acked |= after(packet.ack, piece.start) > 0;
         }
-        sample
+        good.then(|| time - last.time)
     }
 }
 
+/// Packets from a number on, or about where two quarters of the numbers meet; some close the window.
 fn packets() -> impl Strategy<Value = Vec<(usize, Tcp)>> {
-    let packet = (0..SIDES, 100u32..200, 1u32..40, 100u32..240, any::<bool>());
-    let packet = packet.prop_map(|(side, seq, length, ack, has_data)| {
+    let packet = (0..SIDES, 100u32..200, 1u32..40, 100u32..240, any::<bool>(), 0u16..10);
+    let packet = packet.prop_map(|(side, seq, length, ack, has_data, window)| {
         let payload = if has_data { length } else { 0 };
-        (side, Tcp { seq, ack, flags: flag::ACK, payload, ..Tcp::default() })
+        (side, Tcp { seq, ack, flags: flag::ACK, payload, window, ..Tcp::default() })
     });
-    prop::collection::vec(packet, 0..200)
+    let first = prop_oneof![Just(0u32), Just((1 << 30) - 150), Just(u32::MAX - 150)];
+    (prop::collection::vec(packet, 0..200), first).prop_map(|(mut packets, first)| {
+        for (_, packet) in &mut packets {
+            packet.seq = packet.seq.wrapping_add(first);
+            packet.ack = packet.ack.wrapping_add(first);
+        }
+        packets
+    })
 }
 
 proptest! {
@@ -106,7 +142,7 @@ proptest! {
         let (mut tracker, mut room) = (Tracker::new(Rule::Tcptrace), Room::new(1 << 20));
         let mut plain: [PlainTcptrace; SIDES] = Default::default();
         for (time, (side, packet)) in packets.iter().enumerate() {
-            let expected = plain[1 - side].left.and_then(|_| plain[1 - side].came(time as u64, packet));
+            let expected = plain[1 - side].came(time as u64, packet);
             plain[*side].sent(time as u64, packet);
             prop_assert_eq!(tracker.packet(*side, time as u64, packet, &mut room), expected);
         }
@@ -123,7 +159,7 @@ fn what_one_packet_sends_again_is_one_segment() {
     sent.sent(2, &data(0, 9000), &mut room);
     assert_eq!(sent.waiting(), WAITING - 9000 + 1);
     // Those behind it give samples as before.
-    let ack = |ack| Tcp { ack, flags: flag::ACK, ..Tcp::default() };
+    let ack = |ack| Tcp { ack, flags: flag::ACK, window: 1, ..Tcp::default() };
     assert_eq!(sent.came(3, &ack(9000), &mut room), None);
     sent.sent(4, &data(10_000, 1), &mut room);
     assert_eq!(sent.came(9, &ack(10_001), &mut room), Some(5));
