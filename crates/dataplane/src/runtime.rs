@@ -250,6 +250,11 @@ impl Pipeline {
                 );
                 return Err(control::Error::new(control::Kind::Full, why).cure("raise `state_bytes`"));
             }
+            // A program whose code is another may have its registers lie elsewhere.
+            if !next.state.registers.lie_as(&self.state.registers) {
+                self.state.registers = self.state.registers.placed_as(&next.state.registers);
+                self.state.shape = next.state.shape;
+            }
             std::mem::swap(&mut next.state, &mut self.state);
             std::mem::swap(&mut next.replication, &mut self.replication);
         } else {
@@ -467,6 +472,7 @@ fn shape(program: &Program) -> impl PartialEq {
 mod tests {
     use std::sync::Arc;
 
+    use p4lang::ir::Program;
     use wire::packet::{MOST_LARGE, Written};
 
     use super::{MAX_FRAMES, MAX_PACKETS, Pipeline, Work};
@@ -507,6 +513,33 @@ V1Switch(P(), V(), I(), E(), V(), D()) main;
         next.compare(&running.program);
         running.replace(next, true, 0).unwrap();
         assert!(running.compared.is_none());
+    }
+
+    #[test]
+    fn registers_that_lie_elsewhere_are_kept() {
+        let text = |index: &str| {
+            let registers =
+                "register<bit<64>>(8) r0; register<bit<64>>(8) r1; apply { bit<64> v; r0.read(v, 32w5);
+                r0.write((bit<32>) m.a[2:0], v + 1); r1.read(v, 32w5); r1.write(INDEX, v + 2); m.a";
+            PROGRAM.replacen("apply { m.a", &registers.replace("INDEX", index), 1)
+        };
+        let compile = |index: &str| {
+            let compiled = p4lang::compile_str("kept.p4", &text(index), None, &p4lang::Options::default());
+            Arc::new(compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics)))
+        };
+        let (alike, apart) = (compile("(bit<32>) m.a[2:0]"), compile("(bit<32>) m.b[2:0]"));
+        let as_native = |program: &Arc<Program>| Pipeline::compiled(program.clone(), 1).unwrap();
+        for (from, to) in [(&alike, &apart), (&apart, &alike)] {
+            let (mut running, mut next) = (as_native(from), as_native(to));
+            assert!(!next.state.registers.lie_as(&running.state.registers));
+            running.state.registers.set(0, 5, [50]);
+            running.state.registers.set(1, 5, [60]);
+            next.compare(&running.program);
+            running.replace(next, true, 0).unwrap();
+            running.process(0, 1, &[0; 20], &mut Vec::new());
+            let expected = [[51, 0, 0, 0, 0, 50, 0, 0], [62, 0, 0, 0, 0, 60, 0, 0]];
+            assert_eq!([0, 1].map(|register| running.state.registers.get(register).all()), expected);
+        }
     }
 
     #[test]

@@ -27,6 +27,7 @@ use crate::jit::known::{self, Limits};
 use crate::jit::native::Native;
 use crate::layout::Layout;
 use crate::refused::MAX_STACK;
+use crate::state::places::Place;
 
 /// A value of any width, see the module's comment.
 pub(crate) type Limbs = SmallVec<[Value; 2]>;
@@ -83,6 +84,8 @@ pub(crate) struct Gen<'a, 'f> {
     /// As many words as any action has data.
     pub zeros: &'a [u64],
     stack_of_header: &'a [Option<StackId>],
+    /// Where registers lie.
+    pub places: &'a [Place],
     /// Fields that the program assigns.
     pub written: &'a HashSet<VarId>,
     /// Variables that the program reads.
@@ -111,7 +114,7 @@ impl<'a, 'f> Gen<'a, 'f> {
         program: &'a Program,
         layout: &'a Layout,
         (stack_of_header, written, read): (&'a [Option<StackId>], &'a HashSet<VarId>, &'a HashSet<VarId>),
-        zeros: &'a [u64],
+        (zeros, places): (&'a [u64], &'a [Place]),
         mut b: FunctionBuilder<'f>,
         call_conv: CallConv,
     ) -> Self {
@@ -138,6 +141,7 @@ impl<'a, 'f> Gen<'a, 'f> {
             data: HashMap::new(),
             zeros,
             stack_of_header,
+            places,
             written,
             read,
             signatures: HashMap::new(),
