@@ -14,6 +14,7 @@ use crate::budget::Budget;
 use crate::clock::Clock;
 use crate::context::{Context, DropReason, Requests};
 use crate::cost::{Prices, WORK_BUDGET, first_touches};
+use crate::drops::Drops;
 use crate::executor::{Executor, View};
 use crate::interp::Interpreter;
 use crate::jit::flat::Flat;
@@ -70,7 +71,7 @@ pub struct Pipeline {
     pub(crate) rng: SplitMix,
     /// What the packet on the path of ordinary packets asks for; nothing, between packets.
     pub(crate) requests: Requests,
-    pub(crate) drops: BTreeMap<DropReason, u64>,
+    pub(crate) drops: Drops,
     /// What packets are made of that are to come.
     pub(crate) works: Vec<Box<Work>>,
     packets: Vec<Box<Written>>,
@@ -176,7 +177,7 @@ impl Pipeline {
             kept: 0,
             rng: SplitMix::new(seed),
             requests: Requests::default(),
-            drops: BTreeMap::new(),
+            drops: Drops::default(),
             works: Vec::new(),
             packets: Vec::new(),
             buffers: Pool::default(),
@@ -274,8 +275,8 @@ impl Pipeline {
     }
 
     /// Packets dropped, by reason.
-    pub fn drops(&self) -> &BTreeMap<DropReason, u64> {
-        &self.drops
+    pub fn drops(&self) -> BTreeMap<DropReason, u64> {
+        self.drops.all()
     }
 
     /// Packets made from others: clones and multicast copies, less the originals that these replace. What came in and this
@@ -399,8 +400,9 @@ impl Pipeline {
         work
     }
 
+    #[inline(always)]
     pub(crate) fn drop_packet(&mut self, reason: DropReason, trace: Option<&mut Trace>) {
-        *self.drops.entry(reason).or_default() += 1;
+        self.drops.count(reason);
         if let Some(trace) = trace {
             trace.push(Event::Drop { reason });
         }
