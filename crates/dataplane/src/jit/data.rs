@@ -173,6 +173,7 @@ impl Gen<'_, '_> {
         if payload {
             let ctx = self.ctx;
             let odd = self.iconst(u64::from(bit / 8 % 2));
+            self.tell_work();
             let sum = self.call_value(services::payload_sum as *const u8, &[ctx, odd]);
             self.unless_exhausted();
             self.add(&mut natural, sum);
@@ -313,6 +314,7 @@ impl Gen<'_, '_> {
         let ctx = self.ctx;
         let algorithm = self.iconst(algorithm as u64);
         let rest = self.iconst(u64::from(payload));
+        self.tell_work();
         let sum = self.call_value(services::hash as *const u8, &[ctx, algorithm, data.at, data.bits, rest]);
         if payload {
             self.unless_exhausted();

@@ -100,6 +100,8 @@ pub(crate) struct Gen<'a, 'f> {
     pub stage: Option<Variable>,
     /// Whether the code so far may ask the architecture for something, see [`Native::requested`].
     pub asks: bool,
+    /// While a parser with a cycle runs: what is left of the packet's work, which is in the context at its end, and for helpers.
+    pub work: Option<Variable>,
     /// Where a parser has run: the bytes that it has read.
     pub parsed: Option<Variable>,
     /// False after a jump: what follows in the same IR block is dead.
@@ -150,6 +152,7 @@ impl<'a, 'f> Gen<'a, 'f> {
             sealed: HashSet::new(),
             stage: None,
             asks: false,
+            work: None,
             parsed: None,
             alive: true,
             stack_used: 0,
