@@ -77,6 +77,9 @@ pub(crate) struct Gen<'a, 'f> {
     globals: HashMap<VarId, Variable>,
     /// Whether the function begins with a frame that is zero.
     pub from_zero: bool,
+    /// The global variables whose values somebody reads in the frame after the function; `None`: all. Others that are in variables
+    /// here need not be in the frame as well.
+    pub in_frame: Option<HashSet<VarId>>,
     regions: HashMap<Region, AliasRegion>,
     limits: Limits,
     /// Values that are read from the data of an action: from where, and how far behind.
@@ -138,6 +141,7 @@ impl<'a, 'f> Gen<'a, 'f> {
             locals: HashMap::new(),
             globals: HashMap::new(),
             from_zero: false,
+            in_frame: None,
             regions: HashMap::new(),
             limits: Limits::new(),
             data: HashMap::new(),
@@ -461,6 +465,11 @@ impl<'a, 'f> Gen<'a, 'f> {
         // Cranelift has 0 for a variable that nobody has defined.
         let b = &mut self.b;
         Some(*self.globals.entry(var).or_insert_with(|| b.declare_var(I64)))
+    }
+
+    /// Whether a global variable's value need not be in the frame.
+    pub fn only_in_register(&mut self, var: VarId) -> bool {
+        self.in_frame.as_ref().is_some_and(|kept| !kept.contains(&var)) && self.global(var).is_some()
     }
 
     /// The variables of a local that lives in registers.
