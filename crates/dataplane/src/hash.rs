@@ -36,6 +36,8 @@ pub(crate) const AT_ONCE: usize = 8;
 pub struct Crc {
     parameters: CrcParameters,
     tables: Arc<[[u32; 256]; AT_ONCE]>,
+    /// Where the tables are. Native code reads it: as a constant the compiler would have it anew at each use.
+    address: usize,
 }
 
 impl Crc {
@@ -68,7 +70,8 @@ impl Crc {
                 }
             }
         }
-        Crc { parameters, tables: Arc::new(tables) }
+        let tables = Arc::new(tables);
+        Crc { parameters, address: tables.as_ptr().expose_provenance(), tables }
     }
 
     /// v1model's `crc16` or `crc32`, which nobody can set.
@@ -84,10 +87,10 @@ impl Crc {
         self.parameters
     }
 
-    /// Of a CRC that is reflected throughout: its table, and those of one step later and more.
-    pub(crate) fn steps(&self) -> &[[u32; 256]; AT_ONCE] {
+    /// Of a CRC that is reflected throughout: the address of its table, behind which are those of one step later and more.
+    pub(crate) fn steps(&self) -> &usize {
         debug_assert!(self.reflects_all());
-        &self.tables
+        &self.address
     }
 
     fn reflects_all(&self) -> bool {

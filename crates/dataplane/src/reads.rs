@@ -2,7 +2,12 @@
 
 use std::collections::HashSet;
 
-use p4lang::ir::{Expr, ExprKind, ExternCall, HeaderRef, Match, Place, Program, Stmt, Transition, VarId};
+use p4lang::ir::{
+    Block, ControlId, Expr, ExprKind, ExternCall, HeaderRef, Match, Place, Program, Stmt, Table, Transition,
+    VarId,
+};
+
+use crate::cost::each_stmt;
 
 /// The variables that are read; of stacks those of element 0.
 pub(crate) fn reads(program: &Program) -> HashSet<VarId> {
@@ -15,19 +20,44 @@ pub(crate) fn reads(program: &Program) -> HashSet<VarId> {
     program.actions.iter().for_each(|action| reads.block(&action.body));
     for table in &program.tables {
         reads.block(&table.prelude);
-        table.keys.iter().for_each(|key| reads.expr(&key.expr));
-        table.selector.iter().for_each(|expr| reads.expr(expr));
-        table.direct_meter.iter().flat_map(|meter| &meter.dst).for_each(|dst| reads.index(dst));
+        reads.table(table);
     }
     let mut found = reads.0;
     found.extend(program.field_lists.iter().flat_map(|list| &list.vars));
     found
 }
 
+/// As [`reads`], of what these controls run alone: their statements, and those of the tables that they apply.
+pub(crate) fn reads_of(program: &Program, controls: &[ControlId]) -> HashSet<VarId> {
+    let mut reads = Reads::default();
+    let mut tables = HashSet::new();
+    let mut blocks: Vec<&Block> = controls.iter().map(|control| &program[*control].body).collect();
+    while let Some(block) = blocks.pop() {
+        reads.block(block);
+        each_stmt(block, &mut |stmt| {
+            let Stmt::Apply { table, .. } = stmt else { return };
+            if tables.insert(*table) {
+                let table = &program[*table];
+                reads.table(table);
+                blocks.push(&table.prelude);
+                blocks.extend(table.actions.iter().map(|listed| &program[listed.action].body));
+            }
+        });
+    }
+    reads.0
+}
+
 #[derive(Default)]
 struct Reads(HashSet<VarId>);
 
 impl Reads {
+    /// Keys, and what goes with them.
+    fn table(&mut self, table: &Table) {
+        table.keys.iter().for_each(|key| self.expr(&key.expr));
+        table.selector.iter().for_each(|expr| self.expr(expr));
+        table.direct_meter.iter().flat_map(|meter| &meter.dst).for_each(|dst| self.index(dst));
+    }
+
     fn block(&mut self, block: &[Stmt]) {
         block.iter().for_each(|stmt| self.stmt(stmt));
     }

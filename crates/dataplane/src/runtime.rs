@@ -14,6 +14,7 @@ use crate::budget::Budget;
 use crate::clock::Clock;
 use crate::context::{Context, DropReason, Requests};
 use crate::cost::{Prices, WORK_BUDGET, first_touches};
+use crate::drops::Drops;
 use crate::executor::{Executor, View};
 use crate::interp::Interpreter;
 use crate::jit::flat::Flat;
@@ -70,7 +71,7 @@ pub struct Pipeline {
     pub(crate) rng: SplitMix,
     /// What the packet on the path of ordinary packets asks for; nothing, between packets.
     pub(crate) requests: Requests,
-    pub(crate) drops: BTreeMap<DropReason, u64>,
+    pub(crate) drops: Drops,
     /// What packets are made of that are to come.
     pub(crate) works: Vec<Box<Work>>,
     packets: Vec<Box<Written>>,
@@ -176,7 +177,7 @@ impl Pipeline {
             kept: 0,
             rng: SplitMix::new(seed),
             requests: Requests::default(),
-            drops: BTreeMap::new(),
+            drops: Drops::default(),
             works: Vec::new(),
             packets: Vec::new(),
             buffers: Pool::default(),
@@ -250,6 +251,11 @@ impl Pipeline {
                 );
                 return Err(control::Error::new(control::Kind::Full, why).cure("raise `state_bytes`"));
             }
+            // A program whose code is another may have its registers lie elsewhere.
+            if !next.state.registers.lie_as(&self.state.registers) {
+                self.state.registers = self.state.registers.placed_as(&next.state.registers);
+                self.state.shape = next.state.shape;
+            }
             std::mem::swap(&mut next.state, &mut self.state);
             std::mem::swap(&mut next.replication, &mut self.replication);
         } else {
@@ -269,8 +275,8 @@ impl Pipeline {
     }
 
     /// Packets dropped, by reason.
-    pub fn drops(&self) -> &BTreeMap<DropReason, u64> {
-        &self.drops
+    pub fn drops(&self) -> BTreeMap<DropReason, u64> {
+        self.drops.all()
     }
 
     /// Packets made from others: clones and multicast copies, less the originals that these replace. What came in and this
@@ -394,8 +400,9 @@ impl Pipeline {
         work
     }
 
+    #[inline(always)]
     pub(crate) fn drop_packet(&mut self, reason: DropReason, trace: Option<&mut Trace>) {
-        *self.drops.entry(reason).or_default() += 1;
+        self.drops.count(reason);
         if let Some(trace) = trace {
             trace.push(Event::Drop { reason });
         }
@@ -467,6 +474,7 @@ fn shape(program: &Program) -> impl PartialEq {
 mod tests {
     use std::sync::Arc;
 
+    use p4lang::ir::Program;
     use wire::packet::{MOST_LARGE, Written};
 
     use super::{MAX_FRAMES, MAX_PACKETS, Pipeline, Work};
@@ -507,6 +515,33 @@ V1Switch(P(), V(), I(), E(), V(), D()) main;
         next.compare(&running.program);
         running.replace(next, true, 0).unwrap();
         assert!(running.compared.is_none());
+    }
+
+    #[test]
+    fn registers_that_lie_elsewhere_are_kept() {
+        let text = |index: &str| {
+            let registers =
+                "register<bit<64>>(8) r0; register<bit<64>>(8) r1; apply { bit<64> v; r0.read(v, 32w5);
+                r0.write((bit<32>) m.a[2:0], v + 1); r1.read(v, 32w5); r1.write(INDEX, v + 2); m.a";
+            PROGRAM.replacen("apply { m.a", &registers.replace("INDEX", index), 1)
+        };
+        let compile = |index: &str| {
+            let compiled = p4lang::compile_str("kept.p4", &text(index), None, &p4lang::Options::default());
+            Arc::new(compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics)))
+        };
+        let (alike, apart) = (compile("(bit<32>) m.a[2:0]"), compile("(bit<32>) m.b[2:0]"));
+        let as_native = |program: &Arc<Program>| Pipeline::compiled(program.clone(), 1).unwrap();
+        for (from, to) in [(&alike, &apart), (&apart, &alike)] {
+            let (mut running, mut next) = (as_native(from), as_native(to));
+            assert!(!next.state.registers.lie_as(&running.state.registers));
+            running.state.registers.set(0, 5, [50]);
+            running.state.registers.set(1, 5, [60]);
+            next.compare(&running.program);
+            running.replace(next, true, 0).unwrap();
+            running.process(0, 1, &[0; 20], &mut Vec::new());
+            let expected = [[51, 0, 0, 0, 0, 50, 0, 0], [62, 0, 0, 0, 0, 60, 0, 0]];
+            assert_eq!([0, 1].map(|register| running.state.registers.get(register).all()), expected);
+        }
     }
 
     #[test]

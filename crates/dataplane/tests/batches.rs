@@ -473,7 +473,7 @@ fn cells_of_a_batch_are_counted_and_go_back() {
         assert_eq!((index, error.kind), (batch.len() - 1, Kind::Unsupported));
         assert!(error.to_string().contains("set 16384 at most, or let each be done by itself"), "{error}");
     }
-    assert!(pipeline.state.registers[0].cells.iter().all(|word| *word == 0));
+    assert!(pipeline.state.registers.get(0).all().iter().all(|word| *word == 0));
     let refused = set("cells", At::Index(20_000), 7);
     let batch = [
         set("cells", At::Index(200), 1),
@@ -481,9 +481,9 @@ fn cells_of_a_batch_are_counted_and_go_back() {
         refused,
     ];
     assert_eq!(pipeline.act_all(Time::ZERO, &batch).unwrap_err().0, 2);
-    assert!(pipeline.state.registers[0].cells.iter().all(|word| *word == 0));
+    assert!(pipeline.state.registers.get(0).all().iter().all(|word| *word == 0));
     pipeline.act_all(Time::ZERO, &[set("cells", many, 7)]).unwrap();
-    let cells = &pipeline.state.registers[0].cells;
+    let cells = pipeline.state.registers.get(0).all();
     assert!(
         cells.iter().enumerate().all(|(at, word)| (*word == 7) == (100..100 + most as usize).contains(&at))
     );

@@ -87,7 +87,7 @@ V1Switch(P(), V(), I(), E(), V(), D()) main;",
         };
         for pipeline in &mut both {
             pipeline.process(0, 1, &packet, &mut Vec::new());
-            for (list, sums) in lists.iter().zip(pipeline.state.registers[0].cells.chunks(2)) {
+            for (list, sums) in lists.iter().zip(pipeline.state.registers.get(0).all().chunks(2)) {
                 let bytes = list.bytes(&packet);
                 let expected = [crc16.sum(&bytes), crc32.sum(&bytes)];
                 assert_eq!(sums, expected, "fields {} to {}, {bytes:02x?}", list.from, list.to);

@@ -328,7 +328,7 @@ fn contenders() -> (Native, Hand) {
     hand.buffers.insert(&[PORT.into()], 0);
     hand.aqm.insert(&[PORT.into()], 0);
     let register = jit.register_index("p").expect("DualPI2 has the register");
-    jit.state.registers[register].cells[PORT as usize] = P;
+    jit.state.registers.set(register, PORT as usize, [P]);
     hand.p[PORT as usize] = P;
     (Native { pipeline: jit, waiting: VecDeque::new(), copies: Vec::new() }, hand)
 }

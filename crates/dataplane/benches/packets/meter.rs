@@ -187,7 +187,7 @@ fn contenders(packets: &[Vec<u8>], by_flow: bool) -> (Pipeline, Hand) {
         hand.configs.push(config);
         for (register, cell) in [("level", BURST), ("rate", RATE)] {
             let register = jit.register_index(register).expect("the meter has the register");
-            jit.state.registers[register].cells[meter] = cell;
+            jit.state.registers.set(register, meter, [cell]);
         }
         (hand.level[meter], hand.rate[meter]) = (BURST, RATE as u32);
     }

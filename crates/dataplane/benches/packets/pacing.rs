@@ -152,12 +152,12 @@ fn contenders(managed: bool) -> (Pipeline, Hand) {
         }
         for (register, cells) in [("member_dst", &mut hand.target), ("member", &mut hand.member)] {
             let register = jit.register_index(register).expect("the program has it");
-            for (cell, value) in cells.iter_mut().zip(&jit.state.registers[register].cells) {
-                *cell = *value as u32;
+            for (cell, value) in cells.iter_mut().zip(jit.state.registers.get(register).all()) {
+                *cell = value as u32;
             }
         }
         let register = jit.register_index("member_src").expect("the program has it");
-        hand.source.copy_from_slice(&jit.state.registers[register].cells);
+        hand.source.copy_from_slice(&jit.state.registers.get(register).all());
     }
     (jit, hand)
 }

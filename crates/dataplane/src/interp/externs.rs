@@ -121,7 +121,7 @@ impl Run<'_, '_> {
             }
             ExternCall::RegisterRead { register, index, dst } => {
                 let index = self.index(index);
-                let cells = &self.ctx.state.registers[register.index()];
+                let cells = self.ctx.state.registers.get(register.index());
                 let value =
                     usize::try_from(index).ok().and_then(|i| cells.cell(i)).map_or(BigUint::zero(), number);
                 self.write(dst, &value);
@@ -132,8 +132,9 @@ impl Run<'_, '_> {
                 let value = self.eval(value);
                 let mut words = Vec::new();
                 limbs(&value, program[*register].width, &mut words);
-                let cells = &mut self.ctx.state.registers[register.index()];
-                if let Some(cell) = usize::try_from(index).ok().and_then(|i| cells.cell_mut(i)) {
+                let cells = &mut self.ctx.state.registers;
+                let cell = usize::try_from(index).ok().and_then(|i| cells.cell_mut(register.index(), i));
+                if let Some(cell) = cell {
                     cell.copy_from_slice(&words);
                 }
                 self.note(|| format!("write {}[{index}] = {value:#x}", program[*register].info.name));

@@ -23,6 +23,7 @@ use crate::executor::{Part, View};
 use crate::layout::Layout;
 use crate::reads::reads;
 use crate::refused::{MAX_STACK, Refused};
+use crate::state::places::{Place, places};
 use crate::state::words::words;
 
 /// A compiled block.
@@ -116,6 +117,7 @@ struct Shape {
     written: HashSet<VarId>,
     read: HashSet<VarId>,
     zeros: Vec<u64>,
+    places: Vec<Place>,
     /// Whether the half of a path in front of the queue writes to headers; it does, as long as it is not compiled.
     writes: Cell<bool>,
 }
@@ -154,6 +156,7 @@ impl Compiled {
             written: written(&program),
             read: reads(&program),
             zeros: vec![0; most.unwrap_or(0)],
+            places: places(&program),
             writes: Cell::new(true),
         };
         let mut builder = FunctionBuilderContext::new();
@@ -279,7 +282,7 @@ fn build(
     let target = module.target_config();
     let b = FunctionBuilder::new(&mut context.func, builder);
     let sets = (shape.stacks.as_slice(), &shape.written, &shape.read);
-    let mut g = Gen::new(program, layout, sets, &shape.zeros, b, target.default_call_conv);
+    let mut g = Gen::new(program, layout, sets, (&shape.zeros, &shape.places), b, target.default_call_conv);
     g.frame = g.load_ctx_fixed(offset_of!(Native, frame));
     if let Source::Path(_, _, Part::Depart) = source
         && !shape.writes.get()

@@ -173,6 +173,7 @@ impl Gen<'_, '_> {
         if payload {
             let ctx = self.ctx;
             let odd = self.iconst(u64::from(bit / 8 % 2));
+            self.tell_work();
             let sum = self.call_value(services::payload_sum as *const u8, &[ctx, odd]);
             self.unless_exhausted();
             self.add(&mut natural, sum);
@@ -313,6 +314,7 @@ impl Gen<'_, '_> {
         let ctx = self.ctx;
         let algorithm = self.iconst(algorithm as u64);
         let rest = self.iconst(u64::from(payload));
+        self.tell_work();
         let sum = self.call_value(services::hash as *const u8, &[ctx, algorithm, data.at, data.bits, rest]);
         if payload {
             self.unless_exhausted();
@@ -324,7 +326,8 @@ impl Gen<'_, '_> {
     fn crc(&mut self, crc: &'static Crc, items: &[Expr]) -> Value {
         let CrcParameters { width, initial, final_xor, .. } = crc.parameters();
         // A table for each byte of a word: of as many steps as bytes follow it.
-        let tables = crc.steps().each_ref().map(|table| self.address(table));
+        let address = self.address(crc.steps());
+        let tables = self.load_fixed(I64, Region::State, address, 0);
         let words = self.words(items);
         let mut left = bits_of(items).div_ceil(8) as usize;
         // Reflected, as it is throughout.
@@ -336,8 +339,8 @@ impl Gen<'_, '_> {
                 ..4 => Some(self.shr_const(remainder, 8 * bytes as u32)),
                 _ => None,
             };
-            for (byte, table) in tables[..bytes].iter().rev().enumerate() {
-                let stepped = self.step(*table, data, 8 * byte as u32);
+            for byte in 0..bytes {
+                let stepped = self.step(tables, bytes - 1 - byte, data, 8 * byte as u32);
                 sum = Some(match sum {
                     Some(sum) => self.b.ins().bxor(sum, stepped),
                     None => stepped,
@@ -350,13 +353,13 @@ impl Gen<'_, '_> {
         self.limited(sum, width)
     }
 
-    /// A table's entry for the byte at a bit.
-    fn step(&mut self, table: Value, data: Value, bit: u32) -> Value {
+    /// The entry of so many more steps for the byte at a bit.
+    fn step(&mut self, tables: Value, steps: usize, data: Value, bit: u32) -> Value {
         let byte = self.shr_const(data, bit);
         let byte = self.and_const(byte, 0xff);
         let offset = self.shl_const(byte, 2);
-        let at = self.b.ins().iadd(table, offset);
-        let entry = self.load_fixed(I32, Region::State, at, 0);
+        let at = self.b.ins().iadd(tables, offset);
+        let entry = self.load_fixed(I32, Region::State, at, (steps * size_of::<[u32; 256]>()) as i32);
         self.b.ins().uextend(I64, entry)
     }
 }

@@ -13,7 +13,9 @@ use super::JitError;
 use super::function::{Gen, Limbs, Region, mask};
 use super::native::{self, Native, vec_pointer};
 use super::services;
-use crate::state::{CounterCell, Register, State};
+use crate::state::places::Place as Lies;
+use crate::state::registers::Registers;
+use crate::state::{CounterCell, State};
 
 impl Gen<'_, '_> {
     pub fn extern_call(&mut self, call: &ExternCall) -> Result<(), JitError> {
@@ -147,12 +149,11 @@ impl Gen<'_, '_> {
     /// Address of a register's cell and whether there is one.
     fn cell(&mut self, register: RegisterId, index: &Expr) -> (Value, Option<Value>) {
         let declared = &self.program[register];
-        let bytes = u64::from(declared.width.div_ceil(64)) * 8;
-        let all = self.elements(offset_of!(State, registers) + vec_pointer::<Register>());
-        let offset =
-            register.index() * size_of::<Register>() + offset_of!(Register, cells) + vec_pointer::<u64>();
-        let cells = self.load_fixed(I64, Region::State, all, offset as i32);
-        self.element_at(cells, index, declared.size, bytes)
+        let Lies { start, stride } = self.places[register.index()];
+        let cells = self.elements(offset_of!(State, registers) + offset_of!(Registers, address));
+        let (at, exists) = self.element_at(cells, index, declared.size, (stride * size_of::<u64>()) as u64);
+        // Behind the index, which other registers in the same line have as well.
+        (self.add_const(at, (start * size_of::<u64>()) as i64), exists)
     }
 
     fn count(&mut self, counter: CounterId, index: &Expr) {

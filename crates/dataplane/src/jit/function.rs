@@ -27,6 +27,7 @@ use crate::jit::known::{self, Limits};
 use crate::jit::native::Native;
 use crate::layout::Layout;
 use crate::refused::MAX_STACK;
+use crate::state::places::Place;
 
 /// A value of any width, see the module's comment.
 pub(crate) type Limbs = SmallVec<[Value; 2]>;
@@ -87,6 +88,9 @@ pub(crate) struct Gen<'a, 'f> {
     globals: HashMap<VarId, Variable>,
     /// Whether the function begins with a frame that is zero.
     pub from_zero: bool,
+    /// The global variables whose values somebody reads in the frame after the function; `None`: all. Others that are in variables
+    /// here need not be in the frame as well.
+    pub in_frame: Option<HashSet<VarId>>,
     regions: HashMap<Region, AliasRegion>,
     limits: Limits,
     /// Values that are read from the data of an action: from where, and how far behind.
@@ -94,6 +98,8 @@ pub(crate) struct Gen<'a, 'f> {
     /// As many words as any action has data.
     pub zeros: &'a [u64],
     stack_of_header: &'a [Option<StackId>],
+    /// Where registers lie.
+    pub places: &'a [Place],
     /// Fields that the program assigns.
     pub written: &'a HashSet<VarId>,
     /// Variables that the program reads.
@@ -109,6 +115,8 @@ pub(crate) struct Gen<'a, 'f> {
     pub stage: Option<Variable>,
     /// Whether the code so far may ask the architecture for something, see [`Native::requested`].
     pub asks: bool,
+    /// While a parser with a cycle runs: what is left of the packet's work, which is in the context at its end, and for helpers.
+    pub work: Option<Variable>,
     /// Where a parser has run: the bytes that it has read.
     pub parsed: Option<Variable>,
     /// False after a jump: what follows in the same IR block is dead.
@@ -125,7 +133,7 @@ impl<'a, 'f> Gen<'a, 'f> {
         program: &'a Program,
         layout: &'a Layout,
         (stack_of_header, written, read): (&'a [Option<StackId>], &'a HashSet<VarId>, &'a HashSet<VarId>),
-        zeros: &'a [u64],
+        (zeros, places): (&'a [u64], &'a [Place]),
         mut b: FunctionBuilder<'f>,
         call_conv: CallConv,
     ) -> Self {
@@ -147,11 +155,13 @@ impl<'a, 'f> Gen<'a, 'f> {
             locals: HashMap::new(),
             globals: HashMap::new(),
             from_zero: false,
+            in_frame: None,
             regions: HashMap::new(),
             limits: Limits::new(),
             data: HashMap::new(),
             zeros,
             stack_of_header,
+            places,
             written,
             read,
             signatures: HashMap::new(),
@@ -161,6 +171,7 @@ impl<'a, 'f> Gen<'a, 'f> {
             sealed: HashSet::new(),
             stage: None,
             asks: false,
+            work: None,
             parsed: None,
             alive: true,
             stack_used: 0,
@@ -507,6 +518,11 @@ impl<'a, 'f> Gen<'a, 'f> {
     /// What Cranelift keeps of its variables: one number for each of the blocks before the last one that sets it.
     pub fn of_variables(&self) -> u64 {
         self.kept + (self.globals.len() * self.b.func.dfg.num_blocks()) as u64
+    }
+
+    /// Whether a global variable's value need not be in the frame.
+    pub fn only_in_register(&mut self, var: VarId) -> bool {
+        self.in_frame.as_ref().is_some_and(|kept| !kept.contains(&var)) && self.global(var).is_some()
     }
 
     /// The variables of a local that lives in registers.

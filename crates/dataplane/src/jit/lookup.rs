@@ -64,6 +64,7 @@ impl Gen<'_, '_> {
         let words = self.iconst(key.len() as u64);
         let key = self.spill(key);
         if prioritised(declared) {
+            self.tell_work();
             let row = self.call_value(services::dear_row as *const u8, &[ctx, at, key, words]);
             self.unless_exhausted();
             return row;

@@ -64,6 +64,10 @@ impl Gen<'_, '_> {
             let start = self.iconst(u64::from(PARSER_BUDGET));
             self.b.def_var(left, start);
             let entries = (0..=states.len()).map(|_| self.block()).collect();
+            let work = self.b.declare_var(I64);
+            let all = self.load_ctx(offset_of!(Native, work), 8);
+            self.b.def_var(work, all);
+            self.work = Some(work);
             Budget { left, entries, costs }
         });
         let finish = self.block();
@@ -88,6 +92,8 @@ impl Gen<'_, '_> {
             self.seal(block);
         }
         self.start(finish);
+        self.tell_work();
+        self.work = None;
         let cursor = self.b.use_var(cursor);
         let up = self.add_const(cursor, i64::from(8 / unit - 1));
         let bytes = self.shr_const(up, 3 - unit.trailing_zeros());

@@ -223,6 +223,9 @@ impl Gen<'_, '_> {
             && let Some(variable) = self.global(*var)
         {
             self.b.def_var(variable, value[0]);
+            if self.only_in_register(*var) {
+                return;
+            }
         }
         let Some((base, slot)) = self.place(place) else {
             return;

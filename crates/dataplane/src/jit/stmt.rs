@@ -191,17 +191,35 @@ impl Gen<'_, '_> {
     pub fn charge(&mut self, cost: u64) {
         let run = self.block();
         let exhausted = self.cold_block();
-        let budget = self.load_ctx(offset_of!(Native, work), 8);
+        let budget = match self.work {
+            Some(work) => self.b.use_var(work),
+            None => self.load_ctx(offset_of!(Native, work), 8),
+        };
         let cost = self.iconst(cost);
         let enough = self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, budget, cost);
         self.branch(enough, run, exhausted);
         self.start(exhausted);
         let none = self.iconst(0);
-        self.store_ctx(offset_of!(Native, work), 8, none);
+        self.set_work(none);
         self.drop_packet(native::WORK_BUDGET);
         self.start(run);
         let left = self.b.ins().isub(budget, cost);
-        self.store_ctx(offset_of!(Native, work), 8, left);
+        self.set_work(left);
+    }
+
+    fn set_work(&mut self, left: Value) {
+        match self.work {
+            Some(work) => self.b.def_var(work, left),
+            None => self.store_ctx(offset_of!(Native, work), 8, left),
+        }
+    }
+
+    /// For a helper that takes some of the packet's work, or for the end of what has it in a variable.
+    pub fn tell_work(&mut self) {
+        if let Some(work) = self.work {
+            let left = self.b.use_var(work);
+            self.store_ctx(offset_of!(Native, work), 8, left);
+        }
     }
 
     /// Ends the block if what was called found the work to be more than is left.
@@ -212,10 +230,15 @@ impl Gen<'_, '_> {
         let out = self.out;
         self.branch(none, go_on, out);
         self.start(go_on);
+        if let Some(work) = self.work {
+            let left = self.load_ctx(offset_of!(Native, work), 8);
+            self.b.def_var(work, left);
+        }
     }
 
     /// Ends the block for this packet.
     pub fn drop_packet(&mut self, reason: u64) {
+        self.tell_work();
         let reason = self.iconst(reason);
         self.store_ctx(offset_of!(Native, dropped), 4, reason);
         let out = self.out;

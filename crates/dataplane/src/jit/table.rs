@@ -167,6 +167,7 @@ impl Gen<'_, '_> {
         let key = self.spill(&limbs);
         let ctx = self.ctx;
         let set = self.iconst(u64::from(set.0));
+        self.tell_work();
         let member = self.call_value(services::value_set as *const u8, &[ctx, set, key, named]);
         self.unless_exhausted();
         self.b.ins().ireduce(cranelift_codegen::ir::types::I8, member)

@@ -21,6 +21,10 @@ pub(super) fn written(program: &Program) -> HashSet<VarId> {
     for state in program.parsers.iter().flat_map(|parser| &parser.states) {
         block(&state.body, &mut found);
     }
+    for table in &program.tables {
+        block(&table.prelude, &mut found);
+        table.direct_meter.iter().flat_map(|meter| &meter.dst).for_each(|dst| place(dst, &mut found));
+    }
     found
 }
 
@@ -37,6 +41,7 @@ fn block(stmts: &[Stmt], found: &mut HashSet<VarId>) {
                 block(default, found);
             }
             Stmt::Labeled { body, .. } | Stmt::Loop { body, .. } => block(body, found),
+            Stmt::Apply { hit, action_run, .. } => found.extend([*hit, *action_run].into_iter().flatten()),
             Stmt::Lookahead { into } => into.iter().for_each(|dst| place(dst, found)),
             Stmt::Extern(
                 ExternCall::MeterExecute { dst, .. }

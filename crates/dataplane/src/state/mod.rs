@@ -8,7 +8,9 @@ pub mod lpm;
 pub mod meter;
 mod order;
 mod pieces;
+pub(crate) mod places;
 pub mod profile;
+pub mod registers;
 mod room;
 pub use room::Counted;
 pub(crate) use room::SLOT;
@@ -21,7 +23,6 @@ pub mod words;
 use std::collections::VecDeque;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
-use std::ops::Range;
 
 use num_bigint::BigUint;
 use p4lang::ir::{DigestId, EntryMatch, Program, TableId};
@@ -31,6 +32,7 @@ use crate::hash::Hashes;
 use crate::jit::native::zeroed;
 use meter::MeterCell;
 use profile::Profile;
+use registers::Registers;
 use table::TableState;
 
 /// Digests that wait to be fetched; more are dropped and counted.
@@ -44,48 +46,6 @@ const _: () = assert!(size_of::<MeterCell>() as u128 == sizes::METER);
 pub struct CounterCell {
     pub packets: u64,
     pub bytes: u64,
-}
-
-/// A register array: `words_per_cell` words for each cell.
-#[derive(Debug, Clone)]
-pub struct Register {
-    pub cells: Vec<u64>,
-    pub words_per_cell: usize,
-    pub width: u32,
-}
-
-impl Register {
-    /// All zero; the system provides the memory as it is used.
-    fn new(declared: &p4lang::ir::Register) -> Register {
-        let words_per_cell = words::words(declared.width);
-        // What does not fit in memory is more than a program may declare.
-        let words = (declared.size as usize).checked_mul(words_per_cell).expect("registers fit in memory");
-        Register { cells: vec![0; words], words_per_cell, width: declared.width }
-    }
-
-    pub fn len(&self) -> usize {
-        self.cells.len() / self.words_per_cell
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.cells.is_empty()
-    }
-
-    /// Where the words of cells are.
-    pub(crate) fn words_of(&self, cells: Range<usize>) -> Range<usize> {
-        cells.start * self.words_per_cell..cells.end * self.words_per_cell
-    }
-
-    /// The words of a cell.
-    pub fn cell(&self, index: usize) -> Option<&[u64]> {
-        let at = index.checked_mul(self.words_per_cell)?;
-        self.cells.get(at..at + self.words_per_cell)
-    }
-
-    pub fn cell_mut(&mut self, index: usize) -> Option<&mut [u64]> {
-        let at = index.checked_mul(self.words_per_cell)?;
-        self.cells.get_mut(at..at + self.words_per_cell)
-    }
 }
 
 /// A message to the control plane.
@@ -102,7 +62,7 @@ pub struct State {
     pub profiles: Counted<Profile>,
     pub counters: Vec<Vec<CounterCell>>,
     pub meters: Vec<Vec<MeterCell>>,
-    pub registers: Vec<Register>,
+    pub registers: Registers,
     /// Members of each value set: one match per field.
     pub value_sets: Vec<Vec<Vec<EntryMatch>>>,
     pub digests: VecDeque<DigestMessage>,
@@ -114,8 +74,8 @@ pub struct State {
     pub(crate) shape: u64,
 }
 
-/// What native code relies on of a program's state, in one number: the widths of keys and of action data, and the sizes of registers,
-/// counters and meters. A state of another shape is refused before a packet is run on it.
+/// What native code relies on of a program's state, in one number: the widths of keys and of action data, the sizes of registers,
+/// counters and meters, and where registers lie. A state of another shape is refused before a packet is run on it.
 pub(crate) fn shape(program: &Program) -> u64 {
     let mut all = DefaultHasher::new();
     for table in &program.tables {
@@ -133,7 +93,7 @@ pub(crate) fn shape(program: &Program) -> u64 {
     for register in &program.registers {
         (register.width, register.size).hash(&mut all);
     }
-    program.registers.len().hash(&mut all);
+    places::places(program).hash(&mut all);
     program.counters.iter().for_each(|counter| counter.size.hash(&mut all));
     program.counters.len().hash(&mut all);
     program.meters.iter().for_each(|meter| meter.size.hash(&mut all));
@@ -150,7 +110,7 @@ impl State {
             profiles: Counted::new(program.profiles.iter().map(|p| Profile::new(p.size)).collect()),
             counters: program.counters.iter().map(|c| zeroed(c.size as usize)).collect(),
             meters: program.meters.iter().map(|m| zeroed(m.size as usize)).collect(),
-            registers: program.registers.iter().map(Register::new).collect(),
+            registers: Registers::new(program),
             value_sets: program.value_sets.iter().map(|_| Vec::new()).collect(),
             digests: VecDeque::new(),
             digests_lost: 0,

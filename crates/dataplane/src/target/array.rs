@@ -26,14 +26,15 @@ impl Pipeline {
         fits(&format!("register `{}`", declared.info.name), value, declared.width)?;
         let mut words = Vec::new();
         crate::state::words::limbs(value, declared.width, &mut words);
-        let cells = &mut self.state.registers[register];
-        let asked = cells.words_of(span("register", &declared.info.name, cells.len(), at)?);
-        cells.cells[asked].chunks_exact_mut(words.len()).for_each(|cell| cell.copy_from_slice(&words));
+        let cells = &mut self.state.registers;
+        let asked = span("register", &declared.info.name, cells.get(register).len(), at)?;
+        let count = words.len() * asked.len();
+        cells.set(register, asked.start, words.into_iter().cycle().take(count));
         Ok(())
     }
 
     pub fn register_read(&self, register: usize, cell: usize) -> Result<BigUint> {
-        let cells = &self.state.registers[register];
+        let cells = self.state.registers.get(register);
         match cells.cell(cell) {
             Some(words) => Ok(crate::state::words::number(words)),
             None => refuse_as(
@@ -99,14 +100,10 @@ impl Pipeline {
         let program = self.program().clone();
         match op {
             ArrayOp::ReadRegister { register, start, count } => {
-                let cells = &self.state.registers[register.register(&program)?];
-                let per_cell = cells.words_per_cell;
+                let cells = self.state.registers.get(register.register(&program)?);
                 let asked = check::range("register", register.as_str(), cells.len(), *start, *count)?;
-                let words = &cells.cells[cells.words_of(asked)];
-                // Room for all at once: this becomes a copy of memory, and packets wait for it.
-                let mut bytes = Vec::with_capacity(8 * words.len());
-                words.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
-                return Ok(Answer::Words { words: Words(bytes), words_per_cell: per_cell as u32 });
+                let words_per_cell = cells.words_per_cell() as u32;
+                return Ok(Answer::Words { words: Words(cells.bytes(asked)), words_per_cell });
             }
             ArrayOp::WriteRegister { register, start, words } => {
                 self.write_words(register, register.register(&program)?, *start, words)?;
@@ -170,24 +167,22 @@ impl Pipeline {
 
     /// Writes cells that are given as words: checks them all, then copies.
     fn write_words(&mut self, name: &Name, register: usize, from: u32, words: &Words) -> Result<()> {
-        let cells = &mut self.state.registers[register];
-        let per_cell = cells.words_per_cell;
+        let cells = self.state.registers.get(register);
+        let per_cell = cells.words_per_cell();
         let bytes_per_cell = 8 * per_cell;
         if !words.0.len().is_multiple_of(bytes_per_cell) {
             return refuse(format!("a cell of register `{name}` has {per_cell} words of 64 bits"));
         }
         let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
-        let top_bits = cells.width - 64 * (per_cell as u32 - 1);
+        let top_bits = cells.width() - 64 * (per_cell as u32 - 1);
         let too_large = |cell: &[u8]| word(&cell[bytes_per_cell - 8..]) >> top_bits != 0;
         if top_bits < 64 && words.0.chunks_exact(bytes_per_cell).any(too_large) {
-            let why = format!("a value does not fit in the {} bits of register `{name}`", cells.width);
+            let why = format!("a value does not fit in the {} bits of register `{name}`", cells.width());
             return refuse_as(Kind::OutOfRange, why);
         }
         let count = (words.0.len() / bytes_per_cell) as u32;
         let asked = check::range("register", name.as_str(), cells.len(), from, Some(count))?;
-        let asked = cells.words_of(asked);
-        let to = &mut cells.cells[asked];
-        to.iter_mut().zip(words.0.chunks_exact(8)).for_each(|(to, from)| *to = word(from));
+        self.state.registers.set(register, asked.start, words.0.chunks_exact(8).map(word));
         Ok(())
     }
 

@@ -50,7 +50,7 @@ fn keep<T: Clone>(saved: &mut BTreeMap<usize, T>, index: usize, objects: &[T]) {
     saved.entry(index).or_insert_with(|| objects[index].clone());
 }
 
-/// Cells (words of a register) as each operation found them, in order: of which object, from where on.
+/// Cells (of a register their words) as each operation found them, in order: of which object, from which cell on.
 type SavedCells<C> = Vec<(usize, usize, Vec<C>)>;
 
 fn keep_cells<C: Clone>(saved: &mut SavedCells<C>, index: usize, at: Range<usize>, cells: &[C]) {
@@ -201,18 +201,17 @@ impl Pipeline {
                 op @ (ArrayOp::WriteRegister { register, .. } | ArrayOp::SetRegister { register, .. }),
             ) => {
                 let index = register.register(program)?;
-                let register = &state.registers[index];
+                let register = state.registers.get(index);
                 let at = match op {
                     ArrayOp::SetRegister { at, .. } => *at,
                     ArrayOp::WriteRegister { start, words, .. } => {
-                        let count = (words.0.len() / (8 * register.words_per_cell)) as u32;
+                        let count = (words.0.len() / (8 * register.words_per_cell())) as u32;
                         At::Cells { start: *start, count }
                     }
                     _ => At::All,
                 };
                 if let Ok(cells) = span("", "", register.len(), at) {
-                    let words = register.words_of(cells);
-                    keep_cells(&mut saved.registers, index, words, &register.cells);
+                    saved.registers.push((index, cells.start, register.words(cells).collect()));
                 }
             }
             Op::Array(ArrayOp::SetCounter { counter, at, .. }) => match counter.counter(program)? {
@@ -263,12 +262,12 @@ impl Pipeline {
         let of = |len: usize, at: At| span("", "", len, at).map(|cells| cells.len());
         Ok(match op {
             Op::Array(ArrayOp::WriteRegister { register, words, .. }) => {
-                let words_per_cell = state.registers[register.register(program)?].words_per_cell;
+                let words_per_cell = state.registers.get(register.register(program)?).words_per_cell();
                 words.0.len() / (8 * words_per_cell) * words_per_cell.div_ceil(8)
             }
             Op::Array(ArrayOp::SetRegister { register, at, .. }) => {
-                let register = &state.registers[register.register(program)?];
-                of(register.len(), *at)? * register.words_per_cell.div_ceil(8)
+                let register = state.registers.get(register.register(program)?);
+                of(register.len(), *at)? * register.words_per_cell().div_ceil(8)
             }
             Op::Array(ArrayOp::SetCounter { counter, at, .. }) => match counter.counter(program)? {
                 Cells::Array(index) => of(state.counters[index].len(), *at)?,
@@ -376,7 +375,7 @@ impl Pipeline {
         }
         put_back(saved.value_sets, &mut self.state.value_sets);
         for (index, start, words) in saved.registers.into_iter().rev() {
-            put_cells_back(&mut self.state.registers[index].cells, start, &words);
+            self.state.registers.set(index, start, words);
         }
         for (index, start, cells) in saved.counters.into_iter().rev() {
             put_cells_back(&mut self.state.counters[index], start, &cells);

@@ -4,12 +4,13 @@
 //! Where the packet turns out not to be ordinary (dropped, to be cloned, multicast, resubmitted...) the function returns, and the
 //! pipeline goes on from there. [`stage`] says where that is.
 
+use std::collections::HashSet;
 use std::mem::offset_of;
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8X16, I64};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
-use p4lang::ir::{ControlId, HeaderId, Place, Program, VarHome, VarId};
+use p4lang::ir::{ControlId, ExternCall, HeaderId, Place, Program, Stmt, VarHome, VarId};
 use p4lang::lower::v1model::{StandardMetadata, V1Model};
 
 use super::DROP_PORT;
@@ -20,6 +21,7 @@ use crate::jit::function::{Gen, Region};
 use crate::jit::native::{Departing, Native, stage};
 use crate::jit::{helpers, packet};
 use crate::layout::Slot;
+use crate::reads::reads_of;
 
 /// Persistent parts up to this size are zeroed in place.
 const INLINE_ZERO: u32 = 1024;
@@ -49,6 +51,10 @@ fn is_short(program: &Program) -> bool {
 impl Gen<'_, '_> {
     /// The body of the function for the whole path.
     fn through(&mut self, v1: &V1Model) -> Result<(), JitError> {
+        // Where the whole path is one function, and nothing but a drop leads away from it, nobody reads the frame after it.
+        if is_short(self.program) && self.stays(v1) {
+            (self.from_zero, self.in_frame) = (true, Some(HashSet::new()));
+        }
         self.first_half(v1)?;
         if !self.alive {
             return Ok(());
@@ -72,8 +78,10 @@ impl Gen<'_, '_> {
 
     /// The body of the function for ingress alone.
     fn receive(&mut self, v1: &V1Model) -> Result<(), JitError> {
-        // The frame is zeroed first. With the whole path there are too few registers for it to gain.
         self.from_zero = is_short(self.program);
+        if self.from_zero && self.stays(v1) {
+            self.in_frame = Some(reads_of(self.program, &[v1.egress, v1.compute_checksum, v1.deparser]));
+        }
         self.first_half(v1)?;
         if !self.alive {
             return Ok(());
@@ -105,6 +113,26 @@ impl Gen<'_, '_> {
         }
         self.second_half(v1)?;
         if self.alive { self.deparse(v1, false) } else { Ok(()) }
+    }
+
+    /// Whether nothing that the program does leads off the path but a drop.
+    fn stays(&self, v1: &V1Model) -> bool {
+        let mut stays = v1.standard.mcast_grp.is_none_or(|group| !self.written.contains(&group));
+        blocks(self.program).for_each(|block| {
+            each_stmt(block, &mut |stmt| {
+                let asks = matches!(
+                    stmt,
+                    Stmt::Extern(
+                        ExternCall::Clone { .. }
+                            | ExternCall::Resubmit { .. }
+                            | ExternCall::Recirculate { .. }
+                            | ExternCall::Truncate { .. }
+                    )
+                );
+                stays &= !asks;
+            });
+        });
+        stays
     }
 
     /// Up to where the packet is for a queue, its port in [`Native::port`].
@@ -278,10 +306,13 @@ impl Gen<'_, '_> {
     }
 
     /// Where in the persistent part of the frame something is that is read, in order. Of a varbit the length says how much that is.
-    fn kept(&self, standard: &StandardMetadata) -> Vec<(u32, u32)> {
+    fn kept(&mut self, standard: &StandardMetadata) -> Vec<(u32, u32)> {
         let mut kept = Vec::new();
         for (index, var) in self.program.vars.iter().enumerate() {
             let id = VarId(index as u32);
+            if self.only_in_register(id) {
+                continue;
+            }
             match (var.home, self.layout.slot(id)) {
                 (VarHome::Global, Slot::Varbit { base, .. }) => kept.push((base, base + 4)),
                 (VarHome::Global, Slot::Words { base, width }) if self.looked_at(standard, id) => {

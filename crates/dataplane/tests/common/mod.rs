@@ -235,12 +235,12 @@ pub fn fill(pipelines: &mut [Pipeline], rng: &mut SplitMix) {
         }
     }
     for id in 0..pipelines[0].state.registers.len() {
-        let width = pipelines[0].state.registers[id].width;
+        let width = pipelines[0].state.registers.get(id).width();
         for index in 0..8 {
             let mut value = number(rng, width).to_u64_digits();
             value.resize(width.div_ceil(64) as usize, 0);
             for p in pipelines.iter_mut() {
-                if let Some(cell) = p.state.registers[id].cell_mut(index) {
+                if let Some(cell) = p.state.registers.cell_mut(id, index) {
                     cell.copy_from_slice(&value);
                 }
             }

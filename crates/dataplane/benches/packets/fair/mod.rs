@@ -143,10 +143,10 @@ fn same(
     }
     let cells = |name: &str| {
         let register = jit.register_index(name).expect("the fair meter has the register");
-        jit.state.registers[register].cells.iter().copied()
+        jit.state.registers.get(register).all()
     };
-    assert!(cells("total").eq(hand.metered.iter().map(|meter| meter.total)), "queues of meters");
-    assert!(cells("finish").eq(hand.queues.iter().map(|flow| flow.finish)), "queues of flows");
+    assert!(hand.metered.iter().map(|meter| meter.total).eq(cells("total")), "queues of meters");
+    assert!(hand.queues.iter().map(|flow| flow.finish).eq(cells("finish")), "queues of flows");
     (left, marked)
 }
 
@@ -155,8 +155,8 @@ fn fill(jit: &mut Pipeline, hand: &mut Hand, now_us: u64) {
     let end = (now_us << 16) + LIMIT / 4 * 3;
     for name in ["total", "finish"] {
         let register = jit.register_index(name).expect("the fair meter has the register");
-        let cells = &mut jit.state.registers[register].cells;
-        cells.iter_mut().filter(|cell| **cell != 0).for_each(|cell| *cell = end);
+        let cells = jit.state.registers.get(register).all();
+        jit.state.registers.set(register, 0, cells.into_iter().map(|cell| if cell == 0 { 0 } else { end }));
     }
     hand.fill(end);
 }

@@ -112,7 +112,7 @@ fn contenders(long_bytes: u32) -> (Pipeline, Hand) {
     for (register, value) in [("long_bytes", long_bytes), ("idle_time", 60_000_000), ("waiting_time", 50_000)]
     {
         let register = jit.register_index(register).expect("the monitor has the register");
-        jit.state.registers[register].cells[0] = value.into();
+        jit.state.registers.set(register, 0, [value.into()]);
     }
     (jit, Hand::new(SEES, long_bytes, 60_000_000, 50_000))
 }
@@ -121,7 +121,7 @@ fn contenders(long_bytes: u32) -> (Pipeline, Hand) {
 fn check(jit: &Pipeline, hand: &Hand) {
     for (register, cells) in hand.registers() {
         let index = jit.register_index(register).expect("the monitor has the register");
-        assert!(jit.state.registers[index].cells == cells, "{register}");
+        assert!(jit.state.registers.get(index).all() == cells, "{register}");
     }
     for (message, found) in jit.state.digests.iter().zip(&hand.found) {
         assert_eq!(message.fields, found.fields());

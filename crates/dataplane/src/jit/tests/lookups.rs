@@ -136,7 +136,7 @@ fn lookups_and_indexes_in_place() {
     }
     assert!(hits > 8000, "only {hits} lookups found something");
     for register in 0..3 {
-        let cells = |pipeline: &Pipeline| pipeline.state.registers[register].cells.clone();
+        let cells = |pipeline: &Pipeline| pipeline.state.registers.get(register).all();
         assert_eq!(cells(&all[1]), cells(&all[0]));
         assert_eq!(cells(&all[2]), cells(&all[0]));
     }
@@ -166,7 +166,7 @@ fn indexes_beyond_their_width_stay_inside() {
         let target = Target::Action { action: 0, args: [0xabcd].into() };
         pipeline.state.tables[narrow].insert(vec![EntryMatch::Exact(5u32.into())], 0, target, false);
         pipeline.process(0, 1, &[0; 40], &mut out);
-        (out, pipeline.state.registers[0].cells.clone())
+        (out, pipeline.state.registers.get(0).all())
     });
     assert_eq!(found, expected);
     assert_eq!(expected.1[5], 1);
