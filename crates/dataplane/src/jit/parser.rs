@@ -64,7 +64,7 @@ impl Gen<'_, '_> {
             let start = self.iconst(u64::from(PARSER_BUDGET));
             self.b.def_var(left, start);
             let entries = (0..=states.len()).map(|_| self.block()).collect();
-            let work = self.b.declare_var(I64);
+            let work = self.variable();
             let all = self.load_ctx(offset_of!(Native, work), 8);
             self.b.def_var(work, all);
             self.work = Some(work);

@@ -138,7 +138,11 @@ impl Checker {
                 if !number || !self.compile_time(&size) {
                     self.error("not-constant", value.span, "this must be an integer known at compile time");
                 } else if consts::int_value(&size).is_some_and(|size| size.to_u64().is_none()) {
-                    self.error("bad-size", value.span, "the size of a table must be from 0 to 18446744073709551615");
+                    self.error(
+                        "bad-size",
+                        value.span,
+                        "the size of a table must be from 0 to 18446744073709551615",
+                    );
                 } else {
                     def.size = Some(size);
                 }

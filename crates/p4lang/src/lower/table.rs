@@ -57,7 +57,13 @@ impl Lowerer<'_> {
         let size = match &table.size {
             Some(size) => match self.const_int(size)?.to_u64() {
                 Some(number) => number,
-                None => return self.fail("bad-size", size.span, "the size of a table must be from 0 to 18446744073709551615"),
+                None => {
+                    return self.fail(
+                        "bad-size",
+                        size.span,
+                        "the size of a table must be from 0 to 18446744073709551615",
+                    );
+                }
             },
             None => 0,
         };
