@@ -42,8 +42,11 @@ pub fn payload(algorithm: HashAlgorithm, bytes: usize) -> u64 {
     }
 }
 
-/// Bytes of registers, counters and meters in all whose pages are all touched in some milliseconds.
-const NEAR: u64 = 8 << 20;
+/// Bytes of registers, counters and meters in all whose memory a live switch has before packets come: see [`State::provide`]. In
+/// simulations and replays, which keep no other packets waiting, the system provides it when it is first touched.
+///
+/// [`State::provide`]: crate::state::State::provide
+pub const NEAR: u64 = 64 << 20;
 
 /// An access to a register, counter or meter, where they are larger in all: the system provides a page of memory when it is first
 /// touched, which takes up to two microseconds.
@@ -52,6 +55,14 @@ const FAR: u64 = 1000;
 /// Accesses of each half of a packet's first pass, beside loops, that cost no more than near ones. Most of an ordinary packet's are
 /// not the first ones of their pages; if all of them are, they take half a millisecond more than the budget has.
 const FREE: u64 = 150;
+
+/// Whether a program's registers, counters and meters take no more than [`NEAR`].
+pub fn is_near(program: &Program) -> bool {
+    let registers = program.registers.iter().map(|r| r.size.saturating_mul(8 * limbs(r.width)));
+    let counters = program.counters.iter().map(|c| c.size.saturating_mul(16));
+    let meters = program.meters.iter().map(|m| m.size.saturating_mul(80));
+    registers.chain(counters).chain(meters).fold(0, u64::saturating_add) <= NEAR
+}
 
 /// What half of a packet's first pass costs, of what it would if all cells were near, and if each were far.
 pub fn first_touches(near: u64, far: u64) -> u64 {
@@ -105,11 +116,7 @@ fn bytes(count: u32) -> u64 {
 
 impl<'a> Prices<'a> {
     pub fn new(program: &'a Program, layout: &'a Layout) -> Prices<'a> {
-        let registers = program.registers.iter().map(|r| r.size.saturating_mul(8 * limbs(r.width)));
-        let counters = program.counters.iter().map(|c| c.size.saturating_mul(16));
-        let meters = program.meters.iter().map(|m| m.size.saturating_mul(80));
-        let all = registers.chain(counters).chain(meters).fold(0, u64::saturating_add);
-        Prices { program, layout, touch: if all > NEAR { FAR } else { 0 } }
+        Prices { program, layout, touch: if is_near(program) { 0 } else { FAR } }
     }
 
     /// Where all cells are near.

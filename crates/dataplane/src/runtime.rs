@@ -265,6 +265,11 @@ impl Pipeline {
         Ok(std::mem::replace(self, next))
     }
 
+    /// See [`State::provide`].
+    pub fn provide_memory(&mut self) {
+        self.state.provide(&self.program);
+    }
+
     /// In what timestamps count from now on.
     pub fn set_clock(&mut self, clock: Clock) {
         self.clock = clock;

@@ -146,10 +146,10 @@ fn passes_and_copies_share_one_budget() {
 #[test]
 fn cells_of_large_registers_counters_and_meters_are_dear() {
     for (declared, access, small, large) in [
-        ("register<bit<64>>(SIZE) x;", "x.write(i, (bit<64>)m.n);", 1 << 16, 1 << 22),
-        ("register<bit<64>>(SIZE) x;", "bit<64> v; x.read(v, i); m.n = (bit<32>)v;", 1 << 16, 1 << 22),
-        ("counter(SIZE, CounterType.bytes) x;", "x.count(i);", 1 << 16, 1 << 21),
-        ("meter(SIZE, MeterType.bytes) x;", "x.execute_meter(i, m.n);", 1 << 16, 1 << 19),
+        ("register<bit<64>>(SIZE) x;", "x.write(i, (bit<64>)m.n);", 1 << 22, 1 << 24),
+        ("register<bit<64>>(SIZE) x;", "bit<64> v; x.read(v, i); m.n = (bit<32>)v;", 1 << 22, 1 << 24),
+        ("counter(SIZE, CounterType.bytes) x;", "x.count(i);", 1 << 21, 1 << 23),
+        ("meter(SIZE, MeterType.bytes) x;", "x.execute_meter(i, m.n);", 1 << 19, 1 << 20),
     ] {
         for (size, dropped) in [(small, false), (large, true)] {
             let declared = declared.replace("SIZE", &size.to_string());
@@ -176,7 +176,7 @@ fn later_passes_pay_for_each_cell() {
     let again = format!("{} resubmit_preserving_field_list(1);", touches(140));
     let once =
         format!("{} if (sm.instance_type == 0) {{ resubmit_preserving_field_list(1); }}", touches(140));
-    for (size, dropped) in [(1 << 16, DropReason::Recirculation), (1 << 22, DropReason::WorkBudget)] {
+    for (size, dropped) in [(1 << 22, DropReason::Recirculation), (1 << 24, DropReason::WorkBudget)] {
         for mut pipeline in both(&program("", &declared(size), &again)) {
             assert_eq!(run(&mut pipeline), (0, vec![(dropped, 1)]), "{size}");
         }
@@ -201,7 +201,7 @@ fn copies_pay_for_each_cell() {
     );
     for (plain, with) in [parser, egress] {
         assert!(source.contains(plain));
-        for (size, dropped) in [(1 << 16, false), (1 << 22, true)] {
+        for (size, dropped) in [(1 << 22, false), (1 << 24, true)] {
             let program = compiled(&source.replace(plain, &with.replace("SIZE", &size.to_string())));
             for mut pipeline in both(&program) {
                 let copies = (0..100).map(|rid| (rid, 2)).collect();

@@ -66,7 +66,7 @@ pub(crate) struct Planned {
     pub queues: usize,
     pub cpu_port: Option<u32>,
     pub clock: Clock,
-    /// Whether its waiting packets are within the program's budget.
-    pub bounded: bool,
+    /// See [`crate::network::Network::harden`].
+    pub hardened: bool,
     pub node: NodeId,
 }

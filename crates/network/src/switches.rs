@@ -30,7 +30,7 @@ impl Network {
         self.nodes[id.0 as usize].switch = self.switches.len() as u32;
         let clock = Clock::default();
         let queues = queues.max(1);
-        self.programs.push(Planned { program, queues, cpu_port, clock, bounded: false, node: id });
+        self.programs.push(Planned { program, queues, cpu_port, clock, hardened: false, node: id });
         self.switches.push(None);
         id
     }
@@ -42,10 +42,11 @@ impl Network {
         }
     }
 
-    /// Has all packets that wait in a switch within [`Program::queue_bytes`]. To be called before its state is read.
-    pub fn bound_queues(&mut self, node: NodeId) {
+    /// Has all packets that wait in a switch within [`Program::queue_bytes`], and memory for its state before they come. To be called
+    /// before its state is read.
+    pub fn harden(&mut self, node: NodeId) {
         for planned in self.programs.iter_mut().filter(|planned| planned.node == node) {
-            planned.bounded = true;
+            planned.hardened = true;
         }
     }
 
@@ -145,7 +146,7 @@ impl Network {
                 cpu_port: planned.cpu_port,
                 clock: planned.clock,
                 seed: self.seed ^ index as u64,
-                most_waiting: planned.bounded.then_some(planned.program.queue_bytes),
+                most_waiting: planned.hardened.then_some(planned.program.queue_bytes),
             };
             // Switches of one program share its code.
             let same = |other: &usize| Arc::ptr_eq(&self.programs[*other].program, &planned.program);
@@ -154,7 +155,10 @@ impl Network {
                 Some(twin) => twin.switch.another(&config),
                 None => Switch::new(planned.program.clone(), &config),
             };
-            let made = made.map_err(|e| BuildError(format!("switch {}: {e}", node.name)))?;
+            let mut made = made.map_err(|e| BuildError(format!("switch {}: {e}", node.name)))?;
+            if planned.hardened {
+                made.pipeline().provide_memory();
+            }
             for port in &node.ports {
                 self.ports[*port as usize].of_switch = index as u32;
             }

@@ -159,9 +159,9 @@ impl Simulation {
     }
 
     /// Has all packets that wait in a switch within its program's limit `queue_bytes`.
-    fn bound_queues(&self, py: Python<'_>, node: u32) -> PyResult<()> {
+    fn harden(&self, py: Python<'_>, node: u32) -> PyResult<()> {
         let node = self.node(node)?;
-        self.with(py, |network| network.bound_queues(node));
+        self.with(py, |network| network.harden(node));
         Ok(())
     }
 

@@ -265,6 +265,8 @@ impl Target {
         if keep_state {
             let program = self.program(py)?;
             py.detach(|| next.compare(&program));
+        } else {
+            py.detach(|| next.provide_memory());
         }
         py.detach(|| {
             let before = self.between(|held| match held {

@@ -56,7 +56,7 @@ fn copies_for_the_controller_take_time_in_proportion_to_their_number() {
 #[test]
 fn packets_that_touch_new_memory_and_are_dropped_in_egress_hold_their_port_back() {
     let touches = "m.i = m.i + 600; x.write(m.i, 7); ".repeat(140);
-    for (size, turns) in [(1 << 16, 1), (1 << 22, 4)] {
+    for (size, turns) in [(1 << 22, 1), (1 << 24, 4)] {
         let declared = format!("register<bit<64>>({size}) x;");
         let mut switch = switch("s.egress_spec = 0;", &declared, &format!("{touches} mark_to_drop(s);"));
         for _ in 0..100 {

@@ -67,7 +67,7 @@ class LiveSwitch:
         units.seed(seed)
         self.core = _core.Simulation(seed)
         self.node = self.core.switch(name, program.core, queues, cpu_port, False)
-        self.core.bound_queues(self.node)
+        self.core.harden(self.node)
         self._wiring: list[tuple[int, str | None, str, str]] = []
         self.wires: dict[int, int] = {}
         """For captures: of each port the number in `core` of the other end of its link."""

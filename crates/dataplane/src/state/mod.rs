@@ -28,6 +28,7 @@ use num_bigint::BigUint;
 use p4lang::ir::{DigestId, EntryMatch, Program, TableId};
 use p4lang::sizes;
 
+use crate::cost;
 use crate::hash::Hashes;
 use crate::jit::native::zeroed;
 use meter::MeterCell;
@@ -72,6 +73,8 @@ pub struct State {
     pub(crate) idle_first: usize,
     /// See [`shape`].
     pub(crate) shape: u64,
+    /// See [`State::provide`].
+    provided: bool,
 }
 
 /// What native code relies on of a program's state, in one number: the widths of keys and of action data, the sizes of registers,
@@ -100,6 +103,17 @@ pub(crate) fn shape(program: &Program) -> u64 {
     all.finish()
 }
 
+/// Writes to each page of cells that are all as they were made.
+fn touch_pages<T: Default>(cells: &mut [T]) {
+    const PAGE: usize = 4096;
+    for cell in cells.iter_mut().step_by((PAGE / size_of::<T>()).max(1)) {
+        *cell = std::hint::black_box(T::default());
+    }
+    if let Some(last) = cells.last_mut() {
+        *last = std::hint::black_box(T::default());
+    }
+}
+
 impl State {
     pub fn new(program: &Program) -> State {
         State {
@@ -111,6 +125,7 @@ impl State {
             counters: program.counters.iter().map(|c| zeroed(c.size as usize)).collect(),
             meters: program.meters.iter().map(|m| zeroed(m.size as usize)).collect(),
             registers: Registers::new(program),
+            provided: false,
             value_sets: program.value_sets.iter().map(|_| Vec::new()).collect(),
             digests: VecDeque::new(),
             digests_lost: 0,
@@ -121,9 +136,24 @@ impl State {
 
     /// As it was at the start. Each part is given up before it is made anew, so that no two are there at a time.
     pub fn reset(&mut self, program: &Program) {
-        let empty = Program::default();
+        let (empty, provided) = (Program::default(), self.provided);
         *self = State::new(&empty);
         *self = State::new(program);
+        if provided {
+            self.provide(program);
+        }
+    }
+
+    /// Has the system provide the memory of registers, counters and meters now, if they take no more than [`cost::NEAR`]: packets are
+    /// not charged for touching it first. Of a state that nobody has used; 64 MiB take some ten milliseconds.
+    pub fn provide(&mut self, program: &Program) {
+        if !cost::is_near(program) {
+            return;
+        }
+        self.registers.provide();
+        self.counters.iter_mut().for_each(|cells| touch_pages(cells));
+        self.meters.iter_mut().for_each(|cells| touch_pages(cells));
+        self.provided = true;
     }
 
     /// Has the age of all entries, and their idle timeouts, begin at `now`, in picoseconds.

@@ -120,6 +120,11 @@ impl Registers {
         Registers::of(vec![0; words + spare], arrays)
     }
 
+    /// See [`super::State::provide`].
+    pub(super) fn provide(&mut self) {
+        super::touch_pages(&mut self.memory);
+    }
+
     fn of(memory: Vec<u64>, arrays: Vec<Array>) -> Registers {
         let address = memory.as_ptr().expose_provenance();
         let first = (address.next_multiple_of(LINE * size_of::<u64>()) - address) / size_of::<u64>();
