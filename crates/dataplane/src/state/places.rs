@@ -144,8 +144,8 @@ V1Switch(P(), V(), I(), E(), V(), D()) main;"
         for ((size, _, width), Place { start, stride }) in registers.iter().zip(&places) {
             for cell in 0..*size as usize {
                 let from = start + cell * stride;
-                for word in from..from + words(*width) {
-                    assert!(!std::mem::replace(&mut taken[word], true), "word {word}");
+                for (word, taken) in taken.iter_mut().enumerate().skip(from).take(words(*width)) {
+                    assert!(!std::mem::replace(taken, true), "word {word}");
                 }
                 if *stride <= LINE && *stride > words(*width) {
                     assert_eq!(from / stride * stride / LINE, (from / stride * stride + stride - 1) / LINE);
