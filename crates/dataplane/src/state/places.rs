@@ -2,14 +2,15 @@
 //!
 //! Where a program has several values for each flow, port or queue, each is a register of its own, and all have the same index: as
 //! arrays one behind the other, a packet touches a line of the cache for each. So the cells of one index of up to [`LINE`]
-//! words of registers of one size are one line. Groups have 2, 4 or 8 words, so that none lies on two lines and no memory is
-//! lost. Where cells lie depends on what is declared alone: so a program that takes another one's place keeps its state as it is.
+//! words of such registers are one line. They are found by the variable that is their index, in registers of one size; groups
+//! have 2, 4 or 8 words, so that none lies on two lines and no memory is lost.
 
 use std::collections::HashMap;
 
-use p4lang::ir::Program;
+use p4lang::ir::{BinOp, Expr, ExprKind, ExternCall, Place as Var, Program, Stmt, VarId};
 
 use super::words::words;
+use crate::cost::{blocks, each_stmt};
 
 /// Words of a line of the cache.
 pub(crate) const LINE: usize = 8;
@@ -54,42 +55,93 @@ pub(crate) fn places(program: &Program) -> Vec<Place> {
     found
 }
 
-/// Registers of one size, in groups, in the order of their declaration.
+/// Registers of one size that the program indexes by the same variable, in groups, in the order of their declaration.
 fn alike(program: &Program) -> Vec<Vec<usize>> {
-    let mut groups: Vec<(u64, Vec<usize>)> = Vec::new();
-    let mut known: HashMap<u64, usize> = HashMap::new();
-    for (register, declared) in program.registers.iter().enumerate() {
-        let group = *known.entry(declared.size).or_insert_with(|| {
-            groups.push((declared.size, Vec::new()));
-            groups.len() - 1
+    let mut copies: HashMap<VarId, Option<VarId>> = HashMap::new();
+    let mut indexed = Vec::new();
+    for block in blocks(program) {
+        each_stmt(block, &mut |stmt| match stmt {
+            Stmt::Assign { dst: Var::Var(dst), src } => {
+                let source = variable(src);
+                copies.entry(*dst).and_modify(|known| *known = None).or_insert(source);
+            }
+            Stmt::Extern(
+                ExternCall::RegisterRead { register, index, .. }
+                | ExternCall::RegisterWrite { register, index, .. },
+            ) => indexed.extend(variable(index).map(|index| (register.index(), index))),
+            _ => {}
         });
-        groups[group].1.push(register);
     }
-    groups.into_iter().map(|(_, group)| group).collect()
+    let mut first: Vec<usize> = (0..program.registers.len()).collect();
+    let mut known: HashMap<(u64, VarId), usize> = HashMap::new();
+    for (register, mut index) in indexed {
+        // A variable that is set once, to another, is that one. Longer chains are none of a program.
+        for _ in 0..LINE {
+            let Some(Some(source)) = copies.get(&index) else { break };
+            index = *source;
+        }
+        let other = *known.entry((program.registers[register].size, index)).or_insert(register);
+        let (a, b) = (leader(&mut first, register), leader(&mut first, other));
+        first[a.max(b)] = a.min(b);
+    }
+    let mut groups: Vec<Vec<usize>> = vec![Vec::new(); first.len()];
+    for register in 0..first.len() {
+        groups[leader(&mut first, register)].push(register);
+    }
+    groups.retain(|group| !group.is_empty());
+    groups
+}
+
+/// The least register of a group.
+fn leader(first: &mut [usize], mut register: usize) -> usize {
+    while first[register] != register {
+        first[register] = first[first[register]];
+        register = first[register];
+    }
+    register
+}
+
+/// The variable that an index is, or is next to.
+fn variable(mut index: &Expr) -> Option<VarId> {
+    loop {
+        index = match &index.kind {
+            ExprKind::Read(Var::Var(var)) => return Some(*var),
+            ExprKind::ZeroExtend(inner) | ExprKind::Slice { base: inner, lo: 0, .. } => inner,
+            ExprKind::Binary(BinOp::Add | BinOp::Or | BinOp::Xor, inner, by)
+                if matches!(by.kind, ExprKind::Const(_)) =>
+            {
+                inner
+            }
+            _ => return None,
+        };
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A program with these registers, as size, name and width.
-    fn program(registers: &[(u64, &str, u32)]) -> Program {
+    /// A program with these registers, as size, name and width, and with these indexes read.
+    fn program(registers: &[(u64, &str, u32)], reads: &[(&str, &str)]) -> Program {
         let declared: String = registers
             .iter()
             .map(|(size, name, width)| format!("register<bit<{width}>>({size}) {name};\n"))
             .collect();
-        let reads: String = registers
+        let reads: String = reads
             .iter()
-            .map(|(_, name, width)| format!("{{ bit<{width}> v; {name}.read(v, 0); {name}.write(0, v); }}\n"))
+            .map(|(name, index)| {
+                let (_, _, width) = registers.iter().find(|(_, other, _)| other == name).unwrap();
+                format!("{{ bit<{width}> v; {name}.read(v, {index}); {name}.write({index}, v + 1); }}\n")
+            })
             .collect();
         let text = format!(
             "#include <core.p4>
 #include <v1model.p4>
-struct H {{}} struct M {{}}
+struct H {{}} struct M {{ bit<32> a; bit<32> b; bit<32> c; bit<16> d; }}
 {declared}
 parser P(packet_in p, out H h, inout M m, inout standard_metadata_t s) {{ state start {{ transition accept; }} }}
 control V(inout H h, inout M m) {{ apply {{}} }}
-control I(inout H h, inout M m, inout standard_metadata_t s) {{ apply {{ {reads} }} }}
+control I(inout H h, inout M m, inout standard_metadata_t s) {{ apply {{ m.c = m.a; {reads} }} }}
 control E(inout H h, inout M m, inout standard_metadata_t s) {{ apply {{}} }}
 control D(packet_out p, in H h) {{ apply {{}} }}
 V1Switch(P(), V(), I(), E(), V(), D()) main;"
@@ -118,14 +170,20 @@ V1Switch(P(), V(), I(), E(), V(), D()) main;"
     }
 
     #[test]
-    fn what_has_one_size_is_in_groups_in_its_order() {
+    fn what_has_one_index_is_one_group() {
         let registers =
-            [(16, "r0", 32), (16, "r1", 64), (8, "r2", 9), (16, "r3", 65), (8, "r4", 32), (16, "r5", 1000)];
-        assert_eq!(groups(&program(&registers)), [vec!["r0", "r1", "r3"], vec!["r2", "r4"], vec!["r5"]]);
-        let many: Vec<String> = (0..13).map(|at| format!("r{}", char::from(b'a' + at))).collect();
-        let registers: Vec<(u64, &str, u32)> = many.iter().map(|name| (16, name.as_str(), 32)).collect();
-        let names: Vec<&str> = many.iter().map(String::as_str).collect();
-        assert_eq!(groups(&program(&registers)), [&names[..8], &names[8..12], &names[12..]]);
+            [(16, "r0", 32), (16, "r1", 64), (16, "r2", 9), (8, "r3", 32), (16, "r4", 32), (16, "r5", 32)];
+        let reads = [
+            ("r0", "m.a"),
+            ("r4", "m.c"),
+            ("r3", "m.a"),
+            ("r2", "m.b ^ 1"),
+            ("r5", "m.b"),
+            ("r1", "(bit<32>) m.d"),
+        ];
+        // By the variable, whatever is added to it, and by that of which it is a copy; not by another one, and not those of another size.
+        let program = program(&registers, &reads);
+        assert_eq!(groups(&program), [vec!["r0", "r4"], vec!["r1"], vec!["r2", "r5"], vec!["r3"]]);
     }
 
     /// No word is that of two cells, none lies beyond those that are declared, and no group on two lines.
@@ -137,7 +195,8 @@ V1Switch(P(), V(), I(), E(), V(), D()) main;"
             .zip(names.iter().zip(widths))
             .map(|(at, (name, width))| (if at % 5 == 4 { 3 } else { 17 }, name.as_str(), width))
             .collect();
-        let program = program(&registers);
+        let reads: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "m.a")).collect();
+        let program = program(&registers, &reads);
         let places = places(&program);
         let all: usize = registers.iter().map(|(size, _, width)| *size as usize * words(*width)).sum();
         let mut taken = vec![false; all];
