@@ -29,6 +29,11 @@ pub trait Executor: Send + Sync {
     /// Runs a control; a deparser's output is appended to `ctx.out`.
     fn control(&self, ctx: &mut Context<'_>, control: ControlId) -> Result<(), DropReason>;
 
+    /// Whether it is native code.
+    fn is_native(&self) -> bool {
+        false
+    }
+
     /// The path of ordinary packets in one go, if the executor has it.
     fn flat(&self) -> Option<Flat> {
         None

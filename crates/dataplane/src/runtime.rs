@@ -23,6 +23,7 @@ use crate::layout::Layout;
 use crate::pool::Pool;
 use crate::replication::Replication;
 use crate::state::State;
+use crate::state::places::places;
 use crate::trace::{Event, Trace};
 use crate::work::{Next, Output, QueueInfo, Received, Work};
 use units::SplitMix;
@@ -222,9 +223,25 @@ impl Pipeline {
     }
 
     /// Compares the objects that the control plane sees in `program` with this one's, which takes the longer the more there are, for a
-    /// [`Pipeline::replace`] to come that takes this one's place with the state of `program`.
+    /// [`Pipeline::replace`] to come in which this one takes the place of `program` with its state. This one is made anew for that if
+    /// that one's registers lie elsewhere.
     pub fn compare(&mut self, program: &Arc<Program>) {
-        self.compared = Some((program.clone(), same_objects(program, &self.program)));
+        let same = same_objects(program, &self.program);
+        if same && places(program) != places(&self.program) {
+            let other = program.registers_as.clone().unwrap_or_else(|| program.clone());
+            let like = Arc::new(Program { registers_as: Some(other), ..(*self.program).clone() });
+            let made = match self.executor.is_native() {
+                true => Pipeline::compiled(like, 0).ok(),
+                false => Pipeline::interpreted(like, 0).ok(),
+            };
+            // What could be made once can be made again.
+            if let Some(made) = made {
+                let (rng, work_budget) = (self.rng.clone(), self.work_budget);
+                *self = Pipeline { rng, ..made };
+                self.set_work_budget(work_budget);
+            }
+        }
+        self.compared = Some((program.clone(), same));
     }
 
     /// Runs another program from now on: that of `next`, with its state, or with this one's if the control plane sees the same
@@ -251,10 +268,9 @@ impl Pipeline {
                 );
                 return Err(control::Error::new(control::Kind::Full, why).cure("raise `state_bytes`"));
             }
-            // A program whose code is another may have its registers lie elsewhere.
             if !next.state.registers.lie_as(&self.state.registers) {
-                self.state.registers = self.state.registers.placed_as(&next.state.registers);
-                self.state.shape = next.state.shape;
+                let why = "the state cannot be kept: the program was made for another one's state";
+                return Err(control::Error::invalid(why).cure("install it again"));
             }
             std::mem::swap(&mut next.state, &mut self.state);
             std::mem::swap(&mut next.replication, &mut self.replication);
@@ -539,6 +555,8 @@ V1Switch(P(), V(), I(), E(), V(), D()) main;
         for (from, to) in [(&alike, &apart), (&apart, &alike)] {
             let (mut running, mut next) = (as_native(from), as_native(to));
             assert!(!next.state.registers.lie_as(&running.state.registers));
+            let unprepared = running.replace(as_native(to), true, 0).err().expect("it was not compared");
+            assert!(unprepared.to_string().contains("another one's state"), "{unprepared}");
             running.state.registers.set(0, 5, [50]);
             running.state.registers.set(1, 5, [60]);
             next.compare(&running.program);
@@ -546,6 +564,18 @@ V1Switch(P(), V(), I(), E(), V(), D()) main;
             running.process(0, 1, &[0; 20], &mut Vec::new());
             let expected = [[51, 0, 0, 0, 0, 50, 0, 0], [62, 0, 0, 0, 0, 60, 0, 0]];
             assert_eq!([0, 1].map(|register| running.state.registers.get(register).all()), expected);
+            // So it is with one that takes the place of that, and has its registers where it would have put them itself.
+            let mut last = as_native(from);
+            last.compare(&running.program);
+            running.replace(last, true, 0).unwrap();
+            running.process(0, 1, &[0; 20], &mut Vec::new());
+            assert_eq!(running.state.registers.get(0).all()[5], 50);
+            // The interpreter has them wherever they are.
+            let mut last = Pipeline::interpreted(to.clone(), 1).unwrap();
+            last.compare(&running.program);
+            running.replace(last, true, 0).unwrap();
+            running.process(0, 1, &[0; 20], &mut Vec::new());
+            assert_eq!(running.state.registers.get(1).all()[5], 60);
         }
     }
 

@@ -80,6 +80,10 @@ impl Executor for Jit {
         self.run(ctx, self.compiled.controls[control.index()]).map(|_| ())
     }
 
+    fn is_native(&self) -> bool {
+        true
+    }
+
     fn flat(&self) -> Option<Flat> {
         Some(Flat { paths: self.compiled.paths?, compiled: self.compiled.clone() })
     }

@@ -3,7 +3,8 @@
 //! Where a program has several values for each flow, port or queue, each is a register of its own, and all have the same index: as
 //! arrays one behind the other, a packet touches a line of the cache for each. So the cells of one index of up to [`LINE`]
 //! words of such registers are one line. They are found by the variable that is their index, in registers of one size; groups
-//! have 2, 4 or 8 words, so that none lies on two lines and no memory is lost.
+//! have 2, 4 or 8 words, so that none lies on two lines and no memory is lost. A program that takes another one's place with its state
+//! has its registers where that one's are ([`Program::registers_as`]): its code is made for them.
 
 use std::collections::HashMap;
 
@@ -26,7 +27,7 @@ pub(crate) struct Place {
 pub(crate) fn places(program: &Program) -> Vec<Place> {
     let width = |register: usize| words(program.registers[register].width);
     let mut groups = Vec::new();
-    for alike in alike(program) {
+    for alike in alike(program.registers_as.as_deref().unwrap_or(program)) {
         let mut left = &alike[..];
         while !left.is_empty() {
             let count = (1..=left.len().min(LINE)).rev().find(|count| {

@@ -31,6 +31,8 @@ pub mod print;
 pub use entity::*;
 pub use names::{ByName, Names};
 
+use std::sync::Arc;
+
 use num_bigint::BigUint;
 
 use crate::source::Span;
@@ -117,6 +119,9 @@ pub struct Program {
     pub queue_bytes: u64,
     /// Bytes that [`crate::Limits::state_bytes`] leaves beside the declared sizes, for what is added at run time.
     pub room: u64,
+    /// Where a data plane lays out registers by how a program uses them: they lie as those of this program, which declares the same ones,
+    /// and whose state is to be kept.
+    pub registers_as: Option<Arc<Program>>,
 }
 
 /// What `main` is made of, in the words of its architecture.
