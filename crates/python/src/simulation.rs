@@ -158,7 +158,7 @@ impl Simulation {
         })
     }
 
-    /// Has all packets that wait in a switch within its program's limit `queue_bytes`.
+    /// Has all packets that wait in a switch within its program's limit `queue_bytes`, and its state's memory before they come.
     fn harden(&self, py: Python<'_>, node: u32) -> PyResult<()> {
         let node = self.node(node)?;
         self.with(py, |network| network.harden(node));
