@@ -6,6 +6,7 @@ mod ns2;
 mod scenarios;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use network::{FlowId, Network};
@@ -37,15 +38,15 @@ fn peak_mib() -> f64 {
     line.and_then(|l| l.trim().trim_end_matches("kB").trim().parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
 }
 
+/// Prints what is measured: for a reader, or as a row of JSON on a line.
 struct Report {
     json: bool,
-    rows: Vec<String>,
 }
 
 impl Report {
-    fn line(&mut self, what: &str, value: f64, unit: &str, goal: &str) {
+    fn line(&self, what: &str, value: f64, unit: &str, goal: &str) {
         if self.json {
-            self.rows.push(format!("{{\"what\":{what:?},\"value\":{value},\"unit\":{unit:?}}}"));
+            println!("{{\"what\":{what:?},\"value\":{value},\"unit\":{unit:?}}}");
         } else {
             println!("{what:<52} {value:>10.2} {unit}{goal}");
         }
@@ -117,14 +118,20 @@ fn only(name: &str, threads: usize) {
     }
 }
 
-fn main() {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    if let Some(at) = words.iter().position(|word| word == "only") {
-        let threads = words.get(at + 2).map_or(0, |n| n.parse().expect("a number of threads"));
-        return only(words.get(at + 1).map_or("", String::as_str), threads);
-    }
-    let json = std::env::args().any(|a| a == "--json");
-    let mut report = Report { json, rows: Vec::new() };
+type Part = (&'static str, fn(&Report));
+
+/// What is measured together, in a process of its own: memory that one scenario has freed lies differently from new memory, which
+/// made the last one up to a fifth slower.
+const PARTS: [Part; 6] = [
+    ("dumbbell", dumbbells),
+    ("p4", p4_beside_plain),
+    ("clos", clos),
+    ("crowd", crowds),
+    ("long-300", |report| long(300, report)),
+    ("long-6000", |report| long(6_000, report)),
+];
+
+fn dumbbells(report: &Report) {
     for n in [50, 10, 1] {
         // With few flows ns-2 spends its time on the losses at the start, which are not the same: no comparison.
         let peer = if n == 50 { ns2::dumbbell_seconds(n) } else { None };
@@ -144,35 +151,39 @@ fn main() {
             report.line(&format!("{name}: this / ns-2"), seconds / peer, "x", "   (at most 1)");
         }
     }
+}
+
+fn p4_beside_plain(report: &Report) {
     let program = scenarios::p4_router();
-    let p4_beside_plain = |name: &str, run: &dyn Fn(bool) -> (f64, u64), report: &mut Report| {
+    let both = |name: &str, run: &dyn Fn(bool) -> (f64, u64)| {
         let (plain, p4) = (run(false), run(true));
         report.line(&format!("{name}, P4 in every router"), p4.0, "s of CPU", "");
         report.line(&format!("{name}, P4: a packet-hop"), p4.0 * 1e9 / p4.1 as f64, "ns", "");
         report.line(&format!("{name}: P4 / plain"), p4.0 / plain.0, "x", "   (at most 3)");
     };
-    let dumbbell = |p4: bool| {
+    both("dumbbell, 50 flows", &|p4| {
         least(|| {
             let (mut net, ..) = scenarios::dumbbell(50, "cubic", p4.then_some(&program));
             net.run_until(Time::from_secs(10)).expect("routes");
             net.work().1
         })
-    };
-    p4_beside_plain("dumbbell, 50 flows", &dumbbell, &mut report);
-    let clos = |p4: bool| {
+    });
+    both("Clos", &|p4| {
         least(|| {
             let (mut net, _) = scenarios::clos("cubic", p4.then_some(&program));
             net.run_until(Time::from_ms(100)).expect("routes");
             net.work().1
         })
-    };
-    p4_beside_plain("Clos", &clos, &mut report);
+    });
     let (by_clock, hops) = on_threads(2, || scenarios::clos("cubic", Some(&program)), Time::from_ms(100));
     for (threads, seconds) in ["one thread", "two threads"].iter().zip(by_clock) {
         let name = format!("Clos, P4, {threads}: a packet-hop by the clock");
         report.line(&name, seconds * 1e9 / hops as f64, "ns", "");
     }
     report.line("Clos, P4: one thread / two", by_clock[0] / by_clock[1], "x", "   (aim: 1.7)");
+}
+
+fn clos(report: &Report) {
     let peer = ns2::clos_seconds();
     let mut seen = (0.0, 0.0);
     let (seconds, hops) = least(|| {
@@ -196,34 +207,66 @@ fn main() {
         report.line("Clos: ns-2", peer, "s of CPU", "");
         report.line("Clos: this / ns-2", seconds / peer, "x", "   (at most 1)");
     }
-    let mut per_hop = Vec::new();
-    for n in [10u64, 100, 1_000, 10_000] {
+}
+
+fn crowds(report: &Report) {
+    let per_hop = [10u64, 100, 1_000, 10_000].map(|n| {
         let (seconds, hops) = least(|| {
             let (mut net, _) = scenarios::crowd(n, 1_000_000_000 / n);
             net.run_until(Time::from_secs(20)).expect("routes");
             net.work().1
         });
-        per_hop.push(seconds * 1e9 / hops as f64);
-        report.line(
-            &format!("{n} flows through 10 Gbit/s: a packet-hop"),
-            per_hop[per_hop.len() - 1],
-            "ns",
-            "",
-        );
-    }
-    for n in [300u64, 6_000] {
-        let (seconds, hops) = least(|| {
-            let (mut net, _) = scenarios::long(n);
-            net.run_until(Time::from_secs(20)).expect("routes");
-            net.work().1
-        });
-        let name = format!("{n} long flows at once through 1 Gbit/s: a packet-hop");
-        report.line(&name, seconds * 1e9 / hops as f64, "ns", "");
-    }
+        let ns = seconds * 1e9 / hops as f64;
+        report.line(&format!("{n} flows through 10 Gbit/s: a packet-hop"), ns, "ns", "");
+        ns
+    });
     let (low, high) = per_hop.iter().fold((f64::MAX, 0.0f64), |(l, h), v| (l.min(*v), h.max(*v)));
     report.line("10 to 10 000 flows: slowest / fastest hop", high / low, "x", "   (at most 2)");
     report.line("10 000 flows: peak memory", peak_mib(), "MiB", "   (at most 1024)");
-    if json {
-        println!("[{}]", report.rows.join(","));
+}
+
+fn long(flows: u64, report: &Report) {
+    let (seconds, hops) = least(|| {
+        let (mut net, _) = scenarios::long(flows);
+        net.run_until(Time::from_secs(20)).expect("routes");
+        net.work().1
+    });
+    let name = format!("{flows} long flows at once through 1 Gbit/s: a packet-hop");
+    report.line(&name, seconds * 1e9 / hops as f64, "ns", "");
+}
+
+/// Each part in a new process; with `json` their rows in one list.
+fn all_parts(json: bool) {
+    let mut rows = Vec::new();
+    for (part, _) in PARTS {
+        let mut one = Command::new(std::env::current_exe().expect("this program's path"));
+        one.args(["part", part]).args(json.then_some("--json"));
+        if json {
+            let done = one.stderr(Stdio::inherit()).output().expect("a process for a part");
+            assert!(done.status.success(), "{part}: {}", done.status);
+            rows.extend(String::from_utf8_lossy(&done.stdout).lines().map(str::to_owned));
+        } else {
+            let done = one.status().expect("a process for a part");
+            assert!(done.success(), "{part}: {done}");
+        }
     }
+    if json {
+        println!("[{}]", rows.join(","));
+    }
+}
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let after = |word: &str, places: usize| {
+        let at = words.iter().position(|w| w == word)?;
+        words.get(at + places).map(String::as_str)
+    };
+    if let Some(scenario) = after("only", 1) {
+        let threads = after("only", 2).map_or(0, |n| n.parse().expect("a number of threads"));
+        return only(scenario, threads);
+    }
+    let json = words.iter().any(|word| word == "--json");
+    let Some(part) = after("part", 1) else { return all_parts(json) };
+    let (_, run) = PARTS.iter().find(|(name, _)| *name == part).expect("a part of this benchmark");
+    run(&Report { json });
 }
