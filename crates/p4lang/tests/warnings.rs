@@ -21,6 +21,11 @@ fn suspicious() {
             "bad-directive: unknown preprocessor directive `#o`: the line is left out",
         ),
         (
+            "control c(inout bit<8> o) { apply {\n o = o == 1 ? 8w2 : o == 2\n ? 8w3 : 4; } }",
+            3,
+            "chained-conditional: the reference compiler takes all before this `?` for its condition",
+        ),
+        (
             "control c(inout bit<8> o) { bit<8> v; apply {\n o = v; } }",
             2,
             "uninitialized-read: `v` may be read here before it is set",
@@ -123,6 +128,9 @@ fn suspicious() {
 #[test]
 fn fine() {
     for text in [
+        "control c(inout bit<8> o) { apply { o = o == 1 ? 8w2 : (o == 2 ? 8w3 : 4); } }",
+        "control c(inout bit<8> o) { apply { o = o == 1 ? o == 2 ? 8w3 : 4 : 5; } }",
+        "control c(inout bit<8> o) { apply { o = (o == 1 ? o == 2 : o == 3) ? 8w3 : 4; } }",
         "control c(inout bit<8> o) { apply { bit<8> v; if (o == 1) { v = 2; } else { v = 3; } o = v; } }",
         "control c(inout bit<8> o) { apply { bit<8> v; if (o == 1) { v = 2; } else { return; } o = v; } }",
         "control c(inout bit<8> o) { bit<8> v; action a(bit<8> x) { v = x; } table t { actions = { a; } } apply { t.apply(); o = v; } }",

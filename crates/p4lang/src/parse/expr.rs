@@ -2,6 +2,7 @@
 
 use super::{Parsed, Parser};
 use crate::ast::{Arg, BinaryOp, Expr, ExprKind, Path, TypeKind, TypeRef, UnaryOp};
+use crate::diag::Diagnostic;
 use crate::lex::{TokenKind, number, number_cost, unquote};
 use crate::source::Span;
 
@@ -47,17 +48,35 @@ impl Parser<'_> {
 
     fn ternary(&mut self) -> Parsed<Expr> {
         let cond = self.binary(1)?;
+        self.after_condition(cond)
+    }
+
+    fn after_condition(&mut self, cond: Expr) -> Parsed<Expr> {
         if !self.take("?") {
             return Ok(cond);
         }
         let then = self.expr()?;
         self.expect(":")?;
-        let otherwise = self.expr()?;
+        let otherwise = self.nested(|p| {
+            let next = p.binary(1)?;
+            if p.at("?") {
+                p.chained(p.peek().span);
+            }
+            p.after_condition(next)
+        })?;
         let span = cond.span.to(otherwise.span);
         Ok(make(
             ExprKind::Ternary { cond: Box::new(cond), then: Box::new(then), otherwise: Box::new(otherwise) },
             span,
         ))
+    }
+
+    /// `a ? b : c ? d : e` is `a ? b : (c ? d : e)`, as in C (section 8). By the precedences of the reference
+    /// compiler's grammar it is `(a ? b : c) ? d : e`.
+    fn chained(&mut self, span: Span) {
+        let what = "the reference compiler takes all before this `?` for its condition";
+        let warning = Diagnostic::warning("chained-conditional", span, what);
+        self.warn(warning.help("write what follows `:` in parentheses, as in `a ? b : (c ? d : e)`"));
     }
 
     /// The binary operator here, with its precedence and number of tokens.

@@ -30,6 +30,7 @@ pub struct Parser<'a> {
     tokens: Vec<Token>,
     at: usize,
     diagnostics: Vec<Diagnostic>,
+    warnings: Vec<Diagnostic>,
     types: HashSet<Name>,
     depth: usize,
     /// Levels of the highest expression or type read in the construct around.
@@ -45,6 +46,7 @@ pub fn parse(tokens: Vec<Token>, budget: &Budget) -> (Program, Vec<Diagnostic>) 
         tokens,
         at: 0,
         diagnostics: Vec::new(),
+        warnings: Vec::new(),
         types: HashSet::new(),
         depth: 0,
         height: 0,
@@ -59,7 +61,8 @@ pub fn parse(tokens: Vec<Token>, budget: &Budget) -> (Program, Vec<Diagnostic>) 
             Err(Failed) => parser.skip_declaration(before),
         }
     }
-    (Program { decls }, parser.diagnostics)
+    parser.warnings.append(&mut parser.diagnostics);
+    (Program { decls }, parser.warnings)
 }
 
 /// Words that cannot name anything.
@@ -294,6 +297,14 @@ impl Parser<'_> {
         let higher = self.higher();
         self.height = self.height.max(around);
         result.and_then(|made| higher.map(|()| made))
+    }
+
+    /// A warning, once for a place that is read again after a try.
+    fn warn(&mut self, warning: Diagnostic) {
+        let new = self.warnings.iter().all(|known| known.span != warning.span);
+        if new && self.warnings.len() < MAX_ERRORS {
+            self.warnings.push(warning);
+        }
     }
 
     /// Runs `f`; if it fails, nothing was read and nothing reported.

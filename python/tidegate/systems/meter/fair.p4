@@ -302,7 +302,7 @@ control FairIngress(inout headers_t hdr, inout metadata_t meta, inout standard_m
                 }
                 rtt = syn ? 0 : rtt;
                 if (opening && !syn) {
-                    rtt = elapsed < LEAST_RTT ? LEAST_RTT : elapsed > MOST_RTT ? MOST_RTT : elapsed;
+                    rtt = elapsed < LEAST_RTT ? LEAST_RTT : (elapsed > MOST_RTT ? MOST_RTT : elapsed);
                 }
                 opening = syn;
                 before = level;
@@ -317,7 +317,7 @@ control FairIngress(inout headers_t hdr, inout metadata_t meta, inout standard_m
                 bool long = trip > LONG_RTT;
                 if (small && meta.ecn == NOT_ECT) {
                     // It cannot follow each loss: fewer.
-                    trip = trip < 400 ? trip << 5 : trip < 3000 ? trip << 4 : trip << 2;
+                    trip = trip < 400 ? trip << 5 : (trip < 3000 ? trip << 4 : trip << 2);
                 }
                 bool tells = false;
                 least = level < least ? level : least;

@@ -138,7 +138,7 @@ control Measure(in bit<32> port, in bit<32> rate, in bit<48> now) {
             draining.read(drained, port);
             bit<32> more;
             long_by.read(more, port);
-            drains = waiting > LONG + more ? rate >> 6 : waiting <= SHORT + (more >> 2) ? 0 : drained;
+            drains = waiting > LONG + more ? rate >> 6 : (waiting <= SHORT + (more >> 2) ? 0 : drained);
             if ((average > used ? average - used : used - average) > rate >> 7 || drains != drained) {
                 bit<32> count;
                 others.write(port, average);

@@ -196,7 +196,7 @@ control FindHost(in bit<64> key, out bit<32> place, out bit<1> known) {
         host_key.read(first, spread);
         host_key.read(second, other);
         known = first == key || second == key ? 1w1 : 1w0;
-        place = first == key ? spread : second == key ? other : first == 0 ? spread : second == 0 ? other : NOWHERE;
+        place = first == key ? spread : (second == key ? other : (first == 0 ? spread : (second == 0 ? other : NOWHERE)));
     }
 }
 

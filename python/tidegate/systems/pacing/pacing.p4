@@ -237,7 +237,7 @@ control PacingIngress(inout headers_t hdr, inout metadata_t meta, inout standard
             }
             if (says && needs_check == 1) {
                 bit<64> other;
-                bit<32> bound = what == ANSWER ? hdr.tcp.ack : hdr.option.kind == JOIN ? hdr.tcp.seq : 32w0;
+                bit<32> bound = what == ANSWER ? hdr.tcp.ack : (hdr.option.kind == JOIN ? hdr.tcp.seq : 32w0);
                 keys.read(other, (bit<32>) hdr.option.key);
                 if (check_of(other, flow, six, ends, bound, hdr.option) != hdr.option.check) {
                     refused.count(BAD_CHECK);

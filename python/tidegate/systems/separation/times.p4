@@ -213,7 +213,7 @@ control BetweenTaps(in headers_t hdr, in metadata_t meta) {
         if (takes != 0) {
             bit<32> signature;
             bit<32> one;
-            bit<32> two;
+            bit<32> two = 0;
             bit<64> found;
             bit<64> sum;
             bit<32> number;
