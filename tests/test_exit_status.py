@@ -100,22 +100,24 @@ def test_output_that_does_not_fit(words: list[str]) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")
 @pytest.mark.live
 @pytest.mark.concurrent
-def test_a_full_disk(tmp_path: Path) -> None:
+@pytest.mark.parametrize("out", ["there", "new/folder"])
+def test_a_full_disk(tmp_path: Path, out: str) -> None:
     packets = [(n, bytes(1000)) for n in range(200)]
     (tmp_path / "in.pcap").write_bytes(pcap(packets))
     (tmp_path / "all.p4").write_text(FORWARD)
-    words = ["replay", str(tmp_path / "all.p4"), "--in", f"1={tmp_path}/in.pcap", "--out", "/mnt/out"]
+    words = ["replay", str(tmp_path / "all.p4"), "--in", f"1={tmp_path}/in.pcap", "--out", f"/mnt/{out}"]
     # In a mount namespace of its own: it goes with the process.
     script = (
         "import os, subprocess, sys; "
         "subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=64k', 'none', '/mnt'], check=True); "
+        "os.mkdir('/mnt/there'); "
         "done = subprocess.run([sys.executable, '-m', 'tidegate', *sys.argv[1:]]); "
-        "print(os.listdir('/mnt/out')); sys.exit(done.returncode)"
+        "print(sorted(os.listdir('/mnt'))); sys.exit(done.returncode)"
     )
     command = ["unshare", "--mount", sys.executable, "-c", script, *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (1, "/mnt/out: cannot be written: no space left on device\n")
-    assert done.stdout == "[]\n"
+    assert (done.returncode, done.stderr) == (1, f"/mnt/{out}: cannot be written: no space left on device\n")
+    assert done.stdout == "['there']\n"
 
 
 FORWARD = """
@@ -144,7 +146,7 @@ def test_sigterm_leaves_nothing_half_made(tmp_path: Path) -> None:
         run.send_signal(signal.SIGTERM)
         _, said = run.communicate(timeout=60)
     assert (run.returncode, said) == (130, "interrupted\n")
-    assert list(out.iterdir()) == []
+    assert not out.exists()
 
 
 CONTROLLER = """

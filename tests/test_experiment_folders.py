@@ -164,6 +164,30 @@ def test_no_space_on_the_way_keeps_what_is_done(tmp_path: Path, monkeypatch: pyt
     assert [row["seed"] for row in run_at(out, seeds=[1, 2, 3], resume=True)["rows"]] == [1, 2, 3]
 
 
+def test_no_space_for_the_record_at_the_end_keeps_what_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    move = Path.replace
+
+    def full(path: Path, to: Path) -> Path:
+        # What is run was written at the beginning.
+        if to.name == folder.RECORD and to.exists():
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return move(path, to)
+
+    out = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", full)
+        with pytest.raises(
+            TidegateError,
+            match=r"run: the run could not be written: No space .*; what is done is in .*\.part/run",
+        ):
+            run_at(out, seeds=[1, 2])
+    assert not out.exists()
+    assert [row["seed"] for row in run_at(out, seeds=[1, 2], resume=True)["rows"]] == [1, 2]
+    assert written(tmp_path) == ["run"]
+
+
 def test_a_place_that_cannot_be_taken_at_the_end_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

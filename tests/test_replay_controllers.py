@@ -252,7 +252,7 @@ def test_an_error_of_a_controller_ends_the_replay(punt: p4.Program, tmp_path: Pa
 
     with pytest.raises(TidegateError, match=r"the controller Fails failed in tick \(.*py:\d+\): .*no entry"):
         replay(punt, {0: capture(tmp_path, 0, 5)}, tmp_path / "out", controllers=[Fails()])
-    assert list((tmp_path / "out").iterdir()) == []
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(

@@ -125,14 +125,21 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     Raises `TidegateError` where that is not possible. What there is stays until then; a device or a pipe stays.
     """
     demand_replaceable(path)
+    try:
+        with exchanged(path) as file:
+            yield file
+    except OSError as error:
+        raise TidegateError(f"{path}: cannot be written: {why(error)}") from None
+
+
+@contextmanager
+def exchanged(path: Path) -> Iterator[BinaryIO]:
+    """`replacing` of a file in a folder of ours: raises `OSError`."""
     part = beside(path)
     try:
         with os.fdopen(os.open(part, NEW | os.O_WRONLY, 0o666), "wb") as file:
             yield file
         part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise TidegateError(f"{path}: cannot be written: {why(error)}") from None
     except BaseException:
         part.unlink(missing_ok=True)
         raise

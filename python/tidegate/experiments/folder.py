@@ -35,7 +35,7 @@ from tidegate.experiments.plan import Run
 from tidegate.experiments.record import MOST_BYTES, NOT_FINITE, add_journal, not_finite, read
 from tidegate.experiments.record import RECORD as RECORD
 from tidegate.experiments.registry import find
-from tidegate.files import NEW, json_text, limited, replacing, why
+from tidegate.files import NEW, exchanged, json_text, limited, replacing, why
 from tidegate.results import TABLES
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ class Work:
         about = {**answer, "interrupted": interrupted, "versions": versions()}
         if places := list(not_finite(answer["rows"])):
             about[NOT_FINITE] = places
-        with replacing(self.folder / RECORD) as file:
+        with exchanged(self.folder / RECORD) as file:
             file.write((json_text(about, indent=1) + "\n").encode())
 
     def _exchange(self, place: Path) -> None:

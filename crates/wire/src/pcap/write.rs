@@ -45,6 +45,8 @@ pub struct Outputs {
     /// The one in it for files that are not whole yet, and its name.
     private: OwnedFd,
     private_name: String,
+    /// Directories that were made for this, the outermost last. They stay once the files have their names.
+    made: Vec<PathBuf>,
     link_type: u32,
     ports: BTreeMap<u32, Port>,
     waiting: usize,
@@ -53,6 +55,7 @@ pub struct Outputs {
 impl Outputs {
     /// Makes the directory if it is not there.
     pub fn new(dir: &Path, link_type: u32) -> Result<Outputs> {
+        let made = dir.ancestors().take_while(|place| !place.exists()).map(Path::to_owned).collect();
         fs::create_dir_all(dir).map_err(|e| {
             let why = if dir.exists() { "it is not a directory".to_owned() } else { plain(&e) };
             CaptureError(format!("{}: cannot be made: {why}", dir.display()))
@@ -67,7 +70,8 @@ impl Outputs {
         let private =
             openat(&place, &private_name, folder | OFlags::NOFOLLOW, Mode::empty()).map_err(refused)?;
         let ports = BTreeMap::new();
-        Ok(Outputs { dir: dir.to_owned(), place, private, private_name, link_type, ports, waiting: 0 })
+        let dir = dir.to_owned();
+        Ok(Outputs { dir, place, private, private_name, made, link_type, ports, waiting: 0 })
     }
 
     /// Refuses a directory in which a port's file would replace one of the inputs.
@@ -133,6 +137,7 @@ impl Outputs {
             out.made = false;
             written.push(Written { port: *port, path, packets: out.packets, bytes: out.bytes });
         }
+        self.made.clear();
         Ok(written)
     }
 
@@ -160,5 +165,9 @@ impl Drop for Outputs {
             let _ = unlinkat(&self.private, file_name(*number), AtFlags::empty());
         }
         let _ = unlinkat(&self.place, &self.private_name, AtFlags::REMOVEDIR);
+        // In one that somebody else uses by now there is something.
+        for dir in &self.made {
+            let _ = fs::remove_dir(dir);
+        }
     }
 }
