@@ -323,7 +323,7 @@ def start() -> Iterator[Start]:
     begun: list[subprocess.Popen[str]] = []
     # Signals that are ignored, as after `nohup` and in background jobs of a shell, stay so: what is run would not hear them.
     code = (
-        "import os, runpy, signal, sys; os.cpu_count = lambda: 2; sys.argv = sys.argv[1:]; "
+        "import os, runpy, signal, sys; os.sched_getaffinity = lambda pid: {0, 1}; sys.argv = sys.argv[1:]; "
         "signal.signal(signal.SIGINT, signal.default_int_handler); "
         "[signal.signal(each, signal.SIG_DFL) for each in (signal.SIGTERM, signal.SIGHUP)]; "
         "runpy.run_module('tidegate.cli', run_name='__main__')"

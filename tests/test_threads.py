@@ -170,7 +170,7 @@ def captured() -> Plan:
 def test_runs_and_their_threads_share_the_processors(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], has: int, threads: int, said: str
 ) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: has)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(has)))
     assert carrying.beside(threads) == max(1, has // threads)
     assert capsys.readouterr().err == said
 

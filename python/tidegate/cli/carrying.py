@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ import typer
 
 from tidegate._core import TidegateError
 from tidegate.cli.output import INTERRUPTED, Told, report
+from tidegate.processors import processors
 
 if TYPE_CHECKING:
     from tidegate.experiments.jobs import Executor
@@ -36,11 +36,6 @@ ClusterSettings = Annotated[
         show_default=False,
     ),
 ]
-
-
-def processors() -> int:
-    """How many runs a machine takes at once."""
-    return os.cpu_count() or 1
 
 
 def beside(threads: int, cluster: str | None = None) -> int:

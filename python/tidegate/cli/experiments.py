@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidegate._core import TidegateError
-from tidegate.cli.carrying import ClusterOption, ClusterSettings, beside, carrying, processors
+from tidegate.cli.carrying import ClusterOption, ClusterSettings, beside, carrying
 from tidegate.cli.output import print_json, print_rows
 from tidegate.cli.reports import watched
 from tidegate.options import (
@@ -25,6 +25,7 @@ from tidegate.options import (
     ViewPort,
     results_folder,
 )
+from tidegate.processors import processors
 from tidegate.suggest import did_you_mean
 
 if TYPE_CHECKING:

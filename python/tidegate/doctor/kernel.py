@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import resource
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from tidegate._core import TidegateError
 from tidegate.doctor.report import Finding, State
 from tidegate.hosts import libbpf, linux_qdisc
 from tidegate.lab import kernel
+from tidegate.processors import processors
 
 SUDO = "run as root: sudo tidegate doctor"
 OLDEST = (5, 9)
@@ -45,7 +45,7 @@ def machine() -> Iterator[Finding]:
         if linux and not old
         else "live networks need Linux 5.9 or newer; the simulator needs none of this",
     )
-    count = len(os.sched_getaffinity(0)) if linux else os.cpu_count() or 1
+    count = processors()
     yield Finding(
         "machine",
         "processors",

@@ -6,7 +6,6 @@ beside each other. While it runs, the table fills: on a terminal in place, elsew
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from tidegate.claims import Row
 from tidegate.experiments import Status
 from tidegate.files import replacing
 from tidegate.lab import kernel
+from tidegate.processors import processors
 from tidegate.progress import Pace, clock
 from tidegate.systems.meter.experiments.contenders import CONTENDERS
 from tidegate.systems.meter.experiments.fair_sharing import CELLS, LOSS_FREE_S, SETTLED_S, WINDOW_S
@@ -72,7 +72,7 @@ def run(backend: str, settings: dict[str, Any], out: Path, watch: Callable[[Stat
         backend=backend,
         seeds=[1],
         out=out / backend,
-        processes=os.cpu_count() or 1,
+        processes=processors(),
         watch=watch,
     )
     for warning in answer["warnings"]:
