@@ -76,6 +76,32 @@ def test_a_slow_beginning_is_waited_for() -> None:
     assert said == ["about 2:56:35 in all, by what the first 31 s have got done"]
 
 
+def test_without_a_bar_it_is_said_again_how_long_the_rest_takes() -> None:
+    now, said = Clock(), list[str]()
+    estimate = Estimate(said.append, now, again=True)
+    estimate(0, 100)
+    for _ in range(3600):
+        now.now += 1
+        estimate((now.now - 50) / 36, 100)
+    assert said[:3] == [
+        "about 1:00:00 in all, by what the first 17 s have got done",
+        "6 % done, about 56:42 left",
+        "10 % done, about 53:42 left",
+    ]
+    assert len(said) == 20
+    now, said = Clock(), list[str]()
+    estimate = Estimate(said.append, now, again=True)
+    estimate(0, 10)
+    for done in range(1, 11):
+        now.now += 300 if done == 1 else 20
+        estimate(done, 10)
+    assert said == [
+        "about 8:00 in all, by what the first 20 s have got done",
+        "50 % done, about 1:40 left",
+        "80 % done, about 0:40 left",
+    ]
+
+
 def test_how_much_there_is_to_do() -> None:
     one = find("meter.rates")
     assert size(

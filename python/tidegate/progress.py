@@ -65,7 +65,11 @@ class Pace:
 
 
 class Estimate:
-    """Says once, soon after the start, how long an experiment will take: from what its first seconds have got done."""
+    """Says once, soon after the start, how long an experiment will take: from what its first seconds have got done.
+
+    With `again`, where no bar is shown, it says later how much is done and how long the rest will take: after a twentieth more, or
+    ten minutes, and once a minute at most.
+    """
 
     ENOUGH = 0.005
     """Share of the work that is enough for an estimate at the first deadline."""
@@ -73,9 +77,17 @@ class Estimate:
     """Deadlines: with that share done; in any case."""
     WORTH_S = 10.0
     """Shorter totals are not announced."""
+    AGAIN_S = (60.0, 600.0)
+    """Least and most time between two lines."""
+    AGAIN = 0.05
+    """Share of the work that is worth another line."""
 
-    def __init__(self, say: Callable[[str], object], now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, say: Callable[[str], object], now: Callable[[], float] = time.monotonic, *, again: bool = False
+    ) -> None:
         self._now = now
+        self._again = again
+        self._last = (0.0, 0.0)
         self._begun = now()
         self._before: float | None = None
         self._pace: Pace | None = None
@@ -92,14 +104,30 @@ class Estimate:
             self._pace = Pace(self._now)
         left = self._pace.left_s(done, total)
         spent = self._pace.spent_s
-        if self._said or left is None or spent < self.AT_S[0]:
+        if left is None or spent < self.AT_S[0]:
+            return
+        if self._said:
+            self._say_again(spent, done, total, left)
             return
         if spent < self.AT_S[1] and done < self.ENOUGH * total:
             return
         self._said = True
+        self._last = (spent, done)
         whole = self._now() - self._begun + left
         if whole >= self.WORTH_S:
             self._say(f"about {clock(whole)} in all, by what the first {spent:.0f} s have got done")
+
+    def _say_again(self, spent: float, done: float, total: int, left: float) -> None:
+        waited, more = spent - self._last[0], done - self._last[1]
+        least, most = self.AGAIN_S
+        if (
+            self._again
+            and done < total
+            and waited >= least
+            and (more >= self.AGAIN * total or waited >= most)
+        ):
+            self._last = (spent, done)
+            self._say(f"{100 * done / total:.0f} % done, about {clock(left)} left")
 
 
 def in_notebook() -> bool:

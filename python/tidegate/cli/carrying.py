@@ -75,7 +75,7 @@ def carrying(
         raise TidegateError("--cluster-option is for --cluster; give it too")
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
-    estimated = Estimate(lambda text: sys.stderr.write(f"{what}: {text}\n"))
+    estimated = Estimate(lambda text: sys.stderr.write(f"{what}: {text}\n"), again=not console.is_terminal)
 
     def progress(done: float, total: int) -> None:
         bar.update(task, completed=done, total=total)
