@@ -188,6 +188,28 @@ def test_what_is_to_leave_by_an_interface_that_is_down_is_refused(two: Place, ki
 
 
 @needs_root
+def test_memory_that_may_not_be_locked(two: Place) -> None:
+    # As in a service: some of root's rights, and the usual limit.
+    few = [
+        "ip",
+        "netns",
+        "exec",
+        two.name,
+        "prlimit",
+        "--memlock=65536",
+        "setpriv",
+        "--bounding-set=-ipc_lock",
+    ]
+    command = [sys.executable, "-m", "tidegate.cli", "switch", str(LEARNING), "-i", "1@p1", "--mode", "xdp"]
+    done = subprocess.run([*few, *command], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "interface p1: no AF_XDP socket on queue 0: 8 MiB of memory cannot be locked; raise the limit, by `ulimit -l unlimited` or "
+        "LimitMEMLOCK=infinity in a unit of systemd, or give CAP_IPC_LOCK"
+    )
+
+
+@needs_root
 @pytest.mark.parametrize("kind", ["packet", "xdp", "xdp-generic"])
 def test_an_interface_with_another_mtu_is_opened_again(two: Place, kind: str) -> None:
     live = LiveSwitch(p4.compile(LEARNING), ports(two, kind))

@@ -45,6 +45,8 @@ pub fn plain(error: &io::Error) -> String {
             "not allowed; a live network needs root (CAP_NET_ADMIN, CAP_NET_RAW, and CAP_BPF for AF_XDP)"
                 .to_owned()
         }
+        // Words of ours.
+        None => error.to_string(),
         _ => {
             let text = error.to_string();
             text.split(" (os error").next().unwrap_or(&text).to_lowercase()

@@ -153,6 +153,17 @@ fn chunk_for(longest: usize) -> Option<usize> {
     [2048, 4096].into_iter().find(|chunk| HEADROOM + STAMP + longest <= *chunk)
 }
 
+/// Frames are in memory that is locked, for which there is a limit without CAP_IPC_LOCK; the kernel says that it has no buffers.
+fn locked(error: io::Error, length: usize) -> io::Error {
+    if error.raw_os_error() != Some(libc::ENOBUFS) {
+        return error;
+    }
+    io::Error::other(format!(
+        "{} MiB of memory cannot be locked; raise the limit, by `ulimit -l unlimited` or LimitMEMLOCK=infinity in a unit of systemd, or give CAP_IPC_LOCK",
+        length >> 20
+    ))
+}
+
 impl XdpSocket {
     /// The longest frame that fits, from Ethernet on.
     pub const LONGEST: usize = 4096 - HEADROOM - STAMP;
@@ -171,7 +182,7 @@ impl XdpSocket {
         region.addr = memory.start.as_ptr() as u64;
         region.len = length as u64;
         region.chunk_size = chunk as u32;
-        set(raw, libc::SOL_XDP, libc::XDP_UMEM_REG, &region)?;
+        set(raw, libc::SOL_XDP, libc::XDP_UMEM_REG, &region).map_err(|e| locked(e, length))?;
         for ring in
             [libc::XDP_UMEM_FILL_RING, libc::XDP_UMEM_COMPLETION_RING, libc::XDP_RX_RING, libc::XDP_TX_RING]
         {
