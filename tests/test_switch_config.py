@@ -279,8 +279,8 @@ def test_units(tidegate: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         )
         assert (said.returncode, said.stderr) == (0, "")
         judged = subprocess.run(
-            ["systemd-analyze", "security", "--offline=yes", "--threshold=40", str(unit)],
+            ["systemd-analyze", "security", "--offline=yes", "--threshold=30", str(unit)],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
-        # In tenths: 4.0 is what systemd calls OK; it has root and the network's capabilities in mind.
+        # In tenths: up to 4.9 systemd calls it OK; it has root and the network's capabilities in mind.
         assert judged.returncode == 0, judged.stdout[-200:]
