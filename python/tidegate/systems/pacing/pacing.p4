@@ -43,6 +43,9 @@ struct metadata_t {
     // A walk, from one step to the next.
     @field_list(1) bit<8>  steps;
     @field_list(1) bit<16> port;
+    // When and where a packet came that is resubmitted: the reference switch has 0 for both.
+    @field_list(1) bit<48> came_at;
+    @field_list(1) bit<9>  came_from;
     // A notice, from the walk to egress.
     @field_list(2) bit<48> host;
     @field_list(2) bit<32> src;
@@ -101,6 +104,10 @@ control PacingIngress(inout headers_t hdr, inout metadata_t meta, inout standard
     counter(PORTS, CounterType.packets) notices;
 
     apply {
+        if (standard_metadata.instance_type == RESUBMITTED) {
+            standard_metadata.ingress_global_timestamp = meta.came_at;
+            standard_metadata.ingress_port = meta.came_from;
+        }
         bit<48> now = standard_metadata.ingress_global_timestamp;
         bit<8>  what = PASSES;
         // The link that the packet is about, by its port, and the rate that it has: 0, where it is not managed.
@@ -154,6 +161,8 @@ control PacingIngress(inout headers_t hdr, inout metadata_t meta, inout standard
                 cursor.write(port, following);
                 if (following != 0 && meta.steps < STEPS) {
                     meta.steps = meta.steps + 1;
+                    meta.came_at = now;
+                    meta.came_from = standard_metadata.ingress_port;
                     resubmit_preserving_field_list(1);
                 } else if (following != 0) {
                     urgent.write(0, meta.port + 1);
@@ -497,6 +506,8 @@ control PacingIngress(inout headers_t hdr, inout metadata_t meta, inout standard
                     mark.apply(place, bits, false);
                 }
             } else if (what == SENT && hdr.tcp.flags & RST != 0 && standard_metadata.instance_type != RESUBMITTED) {
+                meta.came_at = now;
+                meta.came_from = standard_metadata.ingress_port;
                 resubmit_preserving_field_list(1);
             } else if (asks && free != NOWHERE) {
                 bit<32> weight = weight_of(hdr.option.weight);

@@ -34,9 +34,9 @@ struct headers_t {
 }
 
 // A parser state for a header with so many words of options.
-#define OPTIONS(words, shift) \
+#define OPTIONS(words) \
     state options_##words { \
-        rest = (bit<320>) packet.lookahead<bit<(32 * words)>>() << shift; \
+        rest = packet.lookahead<bit<(32 * words)>>() ++ (bit<(320 - 32 * words)>) 0; \
         left = 4 * words; \
         transition walk; \
     }
@@ -109,16 +109,21 @@ parser StampParser(packet_in packet, out headers_t hdr, inout metadata_t meta, i
         }
     }
 
-    OPTIONS(1, 288)
-    OPTIONS(2, 256)
-    OPTIONS(3, 224)
-    OPTIONS(4, 192)
-    OPTIONS(5, 160)
-    OPTIONS(6, 128)
-    OPTIONS(7, 96)
-    OPTIONS(8, 64)
-    OPTIONS(9, 32)
-    OPTIONS(10, 0)
+    OPTIONS(1)
+    OPTIONS(2)
+    OPTIONS(3)
+    OPTIONS(4)
+    OPTIONS(5)
+    OPTIONS(6)
+    OPTIONS(7)
+    OPTIONS(8)
+    OPTIONS(9)
+
+    state options_10 {
+        rest = packet.lookahead<bit<320>>();
+        left = 40;
+        transition walk;
+    }
 
     state walk {
         length = rest[311:304];
@@ -158,7 +163,8 @@ parser StampParser(packet_in packet, out headers_t hdr, inout metadata_t meta, i
     }
 
     state next {
-        rest = rest << ((bit<16>) length << 3);
+        // By 8 times the length, in two steps: the reference switch shifts by amounts of 8 bits. What is left has 40 bytes at most.
+        rest = rest << (length << 2) << (length << 2);
         left = left - length;
         transition walk;
     }

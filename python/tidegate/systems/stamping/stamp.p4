@@ -64,6 +64,24 @@
 #endif
 #include "quantity.p4"
 
+#if STAMP_FOLD == FOLD_VECTOR
+// Shifts by the bits of the codes behind one, in equal steps: the reference switch shifts by amounts of 8 bits.
+#if VALUE_BITS <= 256
+#define PLACE_STEPS 1
+#define PLACED(value, shift) (value shift step)
+#elif VALUE_BITS <= 512
+#define PLACE_STEPS 2
+#define PLACED(value, shift) (value shift step shift step)
+#elif VALUE_BITS <= 1024
+#define PLACE_STEPS 4
+#define PLACED(value, shift) (value shift step shift step shift step shift step)
+#else
+#define PLACE_STEPS 8
+#define PLACED(value, shift) \
+    (value shift step shift step shift step shift step shift step shift step shift step shift step)
+#endif
+#endif
+
 const bit<64> LARGEST_CODE = (1 << STAMP_BITS) - 1;
 const bit<6> MOST_HOPS = 63;
 
@@ -183,11 +201,11 @@ control Stamp(inout headers_t hdr, inout metadata_t meta, inout standard_metadat
                 bit<CODE_BITS> new;
 #if STAMP_FOLD == FOLD_VECTOR
                 // The first hop's code comes first.
-                bit<16> behind = (bit<16>) CODE_BITS * (bit<16>) (STAMP_ENTRIES - 1 - hops);
+                bit<8> step = (bit<8>) (CODE_BITS / PLACE_STEPS) * (bit<8>) (STAMP_ENTRIES - 1 - hops);
                 bit<VALUE_BITS> value = hdr.stamp.value;
-                old = (bit<CODE_BITS>) (value >> behind);
+                old = (bit<CODE_BITS>) PLACED(value, >>);
                 new = (bit<CODE_BITS>) code;
-                hdr.stamp.value = value ^ ((bit<VALUE_BITS>) (old ^ new) << behind);
+                hdr.stamp.value = value ^ PLACED((bit<VALUE_BITS>) (old ^ new), <<);
 #else
                 old = hdr.stamp.value;
 #if STAMP_FOLD == FOLD_MAX

@@ -37,6 +37,8 @@ FORMATS = [
     Format("1 MiB", 32, "bytes", "vector", capacity=9),
     Format("1 MiB", 8, "bytes", "vector", bins="log", mantissa=4, capacity=37),
     Format("1 MiB", 32, "bytes", "vector", "shim", capacity=14),
+    Format("1 MiB", 16, "bytes", "vector", "shim", capacity=60),
+    Format("1 MiB", 32, "bytes", "vector", "shim", capacity=63),
 ]
 
 
