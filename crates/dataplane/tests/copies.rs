@@ -58,8 +58,8 @@ fn what_copies_know() {
         // A clone's metadata is zero, also what its parser wrote, but for the list.
         assert_eq!(run(1), [normal(1), (2, vec![1, 1, 0, 0, 0, 0])]);
         assert_eq!(run(2), [normal(2), (2, vec![2, 1, 0, 7, 0, 0])]);
-        // Ingress sees that the packet was resubmitted; in egress it is one like any other.
-        assert_eq!(run(3), [(1, vec![3, 0, 3, 7, 9, 1])]);
+        // Ingress sees that the packet was resubmitted, and not where it came from; in egress it is one like any other.
+        assert_eq!(run(3), [(1, vec![3, 0, 0, 7, 9, 1])]);
     }
 }
 

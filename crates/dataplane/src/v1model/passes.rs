@@ -36,10 +36,13 @@ impl Pipeline {
             self.keep(&from.frame, frame, list);
             self.keep_work(from);
         }
-        self.set(frame, |s| s.ingress_port, u64::from(port));
         self.set(frame, |s| s.instance_type, u64::from(instance));
         self.set(frame, |s| s.packet_length, packet.wire_len());
-        self.set(frame, |s| s.ingress_global_timestamp, self.clock.of(now));
+        // The reference switch sets these when a packet comes in, and clears them for one that comes again.
+        if passes == 0 {
+            self.set(frame, |s| s.ingress_port, u64::from(port));
+            self.set(frame, |s| s.ingress_global_timestamp, self.clock.of(now));
+        }
         let v1 = *self.v1();
         let layout = self.layout.clone();
         let (result, requests, cursor) =
