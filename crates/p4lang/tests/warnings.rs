@@ -152,3 +152,63 @@ fn fine() {
         assert_eq!(warnings(text), [], "{text}");
     }
 }
+
+/// A program for v1model whose ingress has these declarations and this body.
+fn v1model(locals: &str, body: &str) -> String {
+    format!(
+        "struct m_t {{ bit<2> colour; bit<16> wide; }}\n\
+        parser p(packet_in b, out hs_t h, inout m_t m, inout standard_metadata_t s) {{ state start {{ transition accept; }} }}\n\
+        control none(inout hs_t h, inout m_t m) {{ apply {{ }} }}\n\
+        control i(inout hs_t h, inout m_t m, inout standard_metadata_t s) {{\n{locals}\napply {{\n{body}\n}} }}\n\
+        control e(inout hs_t h, inout m_t m, inout standard_metadata_t s) {{ apply {{ }} }}\n\
+        control d(packet_out b, in hs_t h) {{ apply {{ }} }}\n\
+        V1Switch(p(), none(), i(), e(), none(), d()) main;"
+    )
+}
+
+#[test]
+fn what_the_reference_compiler_refuses_for_v1model() {
+    let shift = "the reference compiler has no shifts by amounts of more than 8 bits for v1model";
+    let unread = "the reference compiler wants an action that reads the direct meter `i.d`";
+    let table = "direct_meter<bit<2>>(MeterType.packets) d; action a() { d.read(m.colour); } action b() { }";
+    for (locals, body, line, expected) in [
+        ("", "h.h.a = h.h.a << m.wide;", 7, format!("wide-shift: {shift}")),
+        ("", "h.h.a = h.h.a >> (bit<9>) h.h.b;", 7, format!("wide-shift: {shift}")),
+        ("", "h.h.a <<= m.wide;", 7, format!("wide-shift: {shift}")),
+        (
+            "",
+            "bit<320> v = (bit<320>) h.h.a;\nv = v << 257; h.h.a = (bit<8>) v;",
+            8,
+            format!("wide-shift: {shift}"),
+        ),
+        (
+            &format!("{table} table t {{ key = {{ h.h.a: exact; }} actions = {{ b; }} meters = d; }}"),
+            "t.apply();",
+            5,
+            format!("unread-meter: {unread}"),
+        ),
+    ] {
+        let text = v1model(locals, body);
+        assert_eq!(warnings(&text), [(line, expected)], "{text}");
+    }
+    for (locals, body) in [
+        ("", "h.h.a = h.h.a << (bit<8>) m.wide;"),
+        ("", "h.h.a = h.h.a >> h.h.b;"),
+        ("", "bit<320> v = (bit<320>) h.h.a; v = v << 256; h.h.a = (bit<8>) v;"),
+        ("", "bit<320> v = (bit<320>) h.h.a; h.h.a = v[319:312];"),
+        (
+            &format!("{table} table t {{ key = {{ h.h.a: exact; }} actions = {{ a; b; }} meters = d; }}"),
+            "t.apply();",
+        ),
+    ] {
+        let text = v1model(locals, body);
+        assert_eq!(warnings(&text), [], "{text}");
+    }
+}
+
+/// An action or a function that is taken in at several places has its warning once.
+#[test]
+fn a_warning_is_given_once() {
+    let text = v1model("action a(in bit<16> n) { h.h.a = h.h.a << n; }", "a(m.wide);\na(1);");
+    assert_eq!(warnings(&text).len(), 1, "{text}");
+}

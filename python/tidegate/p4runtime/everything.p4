@@ -47,7 +47,7 @@ control Work(inout headers_t h, inout metadata_t m, inout standard_metadata_t s)
     action learn() { digest<seen_t>(1, { h.ethernet.from, s.ingress_port }); }
     action in_vrf(vrf_t vrf) { m.vrf = vrf; }
     action only_default() { }
-    action only_entries() { }
+    action only_entries() { exact_rates.read(m.direct_colour); }
 
     table exact_table {
         key = { h.ethernet.to: exact @name("to"); }

@@ -51,6 +51,11 @@ pub(super) trait Architecture: Sync {
         call: &Call,
     ) -> Lowered<Option<Value>>;
 
+    /// Bits of the widest amount by which the reference compiler shifts for it; `None`: of any.
+    fn shift_bits(&self) -> Option<u32> {
+        None
+    }
+
     /// A table property that the language does not define.
     fn property(&self, l: &mut Lowerer<'_>, property: &TableProperty, table: &mut ir::Table)
     -> Lowered<bool>;

@@ -9,9 +9,12 @@ use super::store::{Life, Store};
 use super::{Binding, Failed, Lowered, Lowerer, build};
 use crate::ast::{BinaryOp, UnaryOp};
 use crate::check::{castable, display};
+use crate::diag::Diagnostic;
 use crate::hir::{self, DefKind, ExprKind as K, Type};
 use crate::ir::{self, BinOp, Expr, ExprKind, Place, Stmt};
 use crate::limits::Resource;
+
+const WIDE_SHIFT: &str = "wide-shift";
 
 /// What an expression comes to.
 #[derive(Debug, Clone)]
@@ -317,7 +320,29 @@ impl Lowerer<'_> {
             (Some(only), None) => return Ok(Value::Scalar(only)),
             _ => return Ok(Value::Unit),
         };
+        if !matches!(left.kind, ExprKind::Const(_)) {
+            self.shift_amount(op, b, &right);
+        }
         Ok(Value::Scalar(self.combine(op, left, right, &ty)))
+    }
+
+    /// Warns of an amount by which the reference compiler does not shift.
+    pub(super) fn shift_amount(&mut self, op: BinaryOp, written: &hir::Expr, amount: &Expr) {
+        let Some(bits) = self.arch.shift_bits() else { return };
+        let wide = match (self.ty(&written.ty), &amount.kind) {
+            (Type::Bits { width, .. }, _) => width > bits,
+            (_, ExprKind::Const(amount)) => *amount > num_bigint::BigUint::from(1u64 << bits),
+            _ => false,
+        };
+        let known = |d: &Diagnostic| d.code == WIDE_SHIFT && d.span == written.span;
+        if wide && matches!(op, BinaryOp::Shl | BinaryOp::Shr) && !self.diagnostics.iter().any(known) {
+            let arch = self.arch.name();
+            let what = format!(
+                "the reference compiler has no shifts by amounts of more than {bits} bits for {arch}"
+            );
+            let help = format!("shift by a `bit<{bits}>`, in several steps if need be");
+            self.diagnostics.push(Diagnostic::warning(WIDE_SHIFT, written.span, what).help(help));
+        }
     }
 
     /// An operation on two scalars; `ty` is the left one's type.

@@ -193,6 +193,7 @@ impl Lowerer<'_> {
             let old = if block.is_empty() { old } else { self.freeze(old) };
             self.out.extend(block);
             let Some(right_value) = self.value_scalar(value) else { return Ok(()) };
+            self.shift_amount(op, right, &right_value);
             let ty = self.ty(&left.ty);
             let result = self.combine(op, old, right_value, &ty);
             self.assign_dest(&dest, Value::Scalar(build::resize(result, width, false)));

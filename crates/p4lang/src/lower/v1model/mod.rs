@@ -173,6 +173,10 @@ impl Architecture for Lowering {
         l.v1_method(object, name, call)
     }
 
+    fn shift_bits(&self) -> Option<u32> {
+        Some(8)
+    }
+
     fn property(
         &self,
         l: &mut Lowerer<'_>,

@@ -81,6 +81,14 @@ impl Lowerer<'_> {
             diagnostic.related.push((first.info.span, "its table".into()));
             self.diagnostics.push(diagnostic);
         }
+        if let Some(unread) = out.direct_meter.as_ref().filter(|one| one.dst.is_none()) {
+            let message = format!(
+                "the reference compiler wants an action that reads the direct meter `{}`",
+                unread.info.name
+            );
+            let help = "call its `read` in an action of its table";
+            self.diagnostics.push(Diagnostic::warning("unread-meter", out.info.span, message).help(help));
+        }
         if !out.selector.is_empty() && out.implementation.is_none_or(|p| self.program[p].selector.is_none()) {
             let message =
                 format!("table `{}` has no action selector; its `selector` keys do nothing", out.info.name);
