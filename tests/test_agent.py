@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -614,3 +615,37 @@ def test_four_capabilities_are_enough(tmp_path: Path) -> None:
             assert said == "the agent needs CAP_BPF: run it as root, or from its systemd unit\n"
             assert process.returncode == 1
         assert list(tmp_path.iterdir()) == []
+
+
+@needs_root
+@needs_agents
+@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
+def test_the_unit_permits_the_calls_that_it_makes(tmp_path: Path) -> None:
+    """From its start to its end, with what it starts: the compiler and the keeper."""
+    unit = subprocess.run([*AGENT, "unit"], capture_output=True, text=True, check=True).stdout
+    (named,) = (
+        line.split("=")[1].split() for line in unit.splitlines() if line.startswith("SystemCallFilter=")
+    )
+    permitted, groups = set(), list(named)
+    while groups:
+        name = groups.pop()
+        permitted.add(name)
+        if name.startswith("@"):
+            listed = ["systemd-analyze", "syscall-filter", name]
+            out = subprocess.run(listed, capture_output=True, text=True, check=True).stdout
+            lines = [line.strip() for line in out.splitlines()[1:]]
+            groups += [line for line in lines if line and not line.startswith("#")]
+    with place(1) as made:
+        command = ["nsenter", f"--net=/run/netns/{made.hosts[0].netns}"]
+        command += ["strace", "-f", "-qq", "-o", str(tmp_path / "calls"), *AGENT, "-i", "e0"]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stderr is not None
+            said = process.stderr.readline()
+            (traced,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+            os.kill(int(traced), signal.SIGTERM)
+            said += process.stderr.read()
+    assert said.startswith("paces flows at e0"), said
+    calls = set(re.findall(r"^\d+ +(\w+)\(", (tmp_path / "calls").read_text(), re.MULTILINE))
+    assert {"bpf", "execve"} <= calls
+    assert calls - permitted == set()
