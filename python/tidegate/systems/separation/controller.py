@@ -30,7 +30,7 @@ from tidegate.network import FiveTuple
 from tidegate.systems.separation import shares
 from tidegate.systems.separation.buffers import FLOOR_PACKETS, MTU, stanford
 from tidegate.systems.separation.classes import Classifier
-from tidegate.systems.separation.measured import Flows, Measured, Unknown
+from tidegate.systems.separation.measured import Flows, Measured, Unknown, sketch_bits
 from tidegate.systems.separation.routers import Plan, QueuePlan, Router
 from tidegate.units import PS_PER_S
 
@@ -176,6 +176,7 @@ class SeparationController(Controller):
     def _begin(self) -> None:
         self.flows, self.known, self.plan = Flows(self.every), {}, None
         self.failures = 0
+        self._warned = False
         self.round_s = self.commit_s = None
         self._classifier = Classifier(self.classes, self.by_fit)
 
@@ -215,7 +216,8 @@ class SeparationController(Controller):
         began, told_s = perf_counter(), 0.0
         active = self.flows.read(now, switch)
         unknown = self.flows.unknown(now, switch)
-        self.flows.clear_sketch(switch, self._long_bytes)
+        if self.flows.clear_sketch(switch, self._long_bytes):
+            self._heed_sketch(unknown)
         plan = self._planned(now, active, unknown)
         if plan is not None and plan != self.plan:
             self._apply(plan, switch)
@@ -227,6 +229,22 @@ class SeparationController(Controller):
                 switch.note(f"queue_{number}_rate_mbps", queue.rate_bps / 1e6)
                 switch.note(f"queue_{number}_flows", inside[number])
         self.round_s = perf_counter() - began - told_s
+
+    def _heed_sketch(self, unknown: Unknown) -> None:
+        """Warn, once, of a sketch that is too small for the flows that there are: it would be cleared before any of them is long."""
+        # A long flow is seen in each period, however few of its seconds are.
+        most, flows = self.flows.most_found, unknown.flows / self.every
+        if self._warned or flows <= most or unknown.rate_bps < self._rate / 2:
+            return
+        self._warned = True
+        log.warning(
+            "%.0f flows that are not known have %.0f %% of the link; of flows of equal rates the monitor finds %.0f: make its sketch "
+            "larger (sketch_bits=%d)",
+            flows,
+            100 * unknown.rate_bps / self._rate,
+            most,
+            sketch_bits(round(flows)),
+        )
 
     def _apply(self, plan: Plan, switch: SwitchApi) -> None:
         began = perf_counter()

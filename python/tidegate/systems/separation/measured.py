@@ -21,7 +21,12 @@ round-trip time has to do for the base."""
 RATE_OVER_S = 10.0
 """A flow is active if it sent something within this time: one that waits for a retransmission timeout is."""
 SKETCH_LOAD = 0.1
-"""The sketch is cleared once its cells have on average this part of the bytes of a long flow."""
+"""The sketch is cleared once its cells have on average this part of the bytes of a long flow.
+
+So of flows with equal rates it finds as many as this part of a row's cells: each has to send that many bytes between two clearings.
+"""
+SKETCH_BITS = (14, 16)
+"""Least and most bits of the number of a row's cell: by default, and as many as the hash of the third row has."""
 KEPT_S, KEPT_ROUNDS = 2 * RATE_OVER_S, 3
 """Rounds of which a flow's bytes are kept: those within this time, and at least so many."""
 
@@ -42,6 +47,16 @@ _READ = (
 Columns = dict[str, npt.NDArray[np.int64]]
 Places = npt.NDArray[np.intp]
 Seconds = npt.NDArray[np.float64]
+
+
+def sketch_bits(flows: int) -> int:
+    """Bits of a row's cells with which the sketch finds so many flows of equal rates, or as many as it can have.
+
+    >>> sketch_bits(300), sketch_bits(6000)
+    (14, 16)
+    """
+    least, most = SKETCH_BITS
+    return min(max(least, (math.ceil(flows / SKETCH_LOAD) - 1).bit_length()), most)
 
 
 @dataclass
@@ -174,17 +189,23 @@ class Flows:
         flows = -cells * math.log(1 - min(changed, cells - 1) / cells)
         return Unknown(flows * self._every, sent * 8 * PS_PER_S / took * self._every)
 
-    def clear_sketch(self, switch: SwitchApi, long_bytes: int) -> None:
-        """Clear the sketch if it is as full as `SKETCH_LOAD` says: else all flows would count as long in the end.
+    @property
+    def most_found(self) -> float:
+        """Flows of equal rates that the sketch can find as long."""
+        return math.inf if self._sketch is None else SKETCH_LOAD * len(self._sketch)
+
+    def clear_sketch(self, switch: SwitchApi, long_bytes: int) -> bool:
+        """Clear the sketch if it is as full as `SKETCH_LOAD` says: else all flows would count as long in the end. Says whether it was.
 
         With f of `long_bytes` in a cell on average, a flow of a part p of `long_bytes` counts as long with a probability of (f / (1 - p))^3 at
         most: Markov's inequality for three rows.
         """
-        if self._sketch is None or self._sketched <= SKETCH_LOAD * len(self._sketch) * long_bytes:
-            return
+        if self._sketch is None or self._sketched <= self.most_found * long_bytes:
+            return False
         for register in ("sketch_1", "sketch_2", "sketch_3", "sketched"):
             switch.register_set(register, None, 0)
         self._sketch, self._sketched = np.zeros_like(self._sketch), 0
+        return True
 
     def read(self, now: int, switch: SwitchApi) -> list[Measured]:
         """Read all registers; give the flows that were active within `RATE_OVER_S` and have not ended."""

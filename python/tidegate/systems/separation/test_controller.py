@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -444,6 +445,34 @@ def test_flows_that_are_seen_in_turns_have_their_classes_and_rates() -> None:
     rates = [one.rate_bps for one in controller.flows.by_place.values()]
     # What was seen in one second of two, twice.
     assert sum(rates) == pytest.approx(40e6 * 1500 / 1514, rel=0.1)
+
+
+@pytest.mark.parametrize(("bits", "found"), [(6, 0), (8, 20)])
+def test_a_sketch_that_is_too_small_for_all_flows_is_warned_of(
+    caplog: pytest.LogCaptureFixture, bits: int, found: int
+) -> None:
+    net = Network()
+    s1, r1, r2 = (net.router(name) for name in ("s1", "r1", "r2"))
+    before = net.link(s1, r1, rate="1 Gbit/s", delay="10 us")
+    after = net.link(r1, r2, rate="20 Mbit/s", delay="10 us")
+    a, b = net.host("a"), net.host("b")
+    net.link(a, s1, rate="1 Gbit/s", delay="10 us")
+    net.link(b, r2, rate="1 Gbit/s", delay="10 us")
+    for _ in range(20):
+        net.udp(a, b, rate="0.9 Mbit/s")
+    controller = separation(
+        net, "monitor", r1, before, after, buffer="200 kB", long_bytes="1 MB", sizes={"sketch_bits": bits}
+    )
+    net.run("20 s", progress=False)
+    assert len(controller.flows.by_place) == found
+    # 64 cells find 6 flows of equal rates, and these are 20; it is said once.
+    assert len(caplog.messages) == (0 if found else 1)
+    if not found:
+        assert re.fullmatch(
+            r"\d+ flows that are not known have \d\d % of the link; of flows of equal rates the monitor finds 6: "
+            r"make its sketch larger \(sketch_bits=14\)",
+            caplog.messages[0],
+        )
 
 
 class Registers:

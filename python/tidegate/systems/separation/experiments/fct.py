@@ -42,6 +42,7 @@ from tidegate.systems.separation.experiments.long_flows import (
     workload,
 )
 from tidegate.systems.separation.experiments.testbed import FRAMING, MTU, PAYLOAD, STEP_S, jain
+from tidegate.systems.separation.measured import sketch_bits
 from tidegate.systems.separation.setup import separation
 
 CONTENDERS = {
@@ -198,7 +199,7 @@ class Bed:
             before,
             after,
             buffer=f"{size} B",
-            sizes={"flow_bits": max(bits, 8)},
+            sizes={"flow_bits": max(bits, 8), "sketch_bits": sketch_bits(self.flows)},
             classes=classes,
             long_bytes=round(LONG_MB * 1e6 * self.rate_mbps / 1e3),
             period=f"{self.every} s",
