@@ -14,8 +14,6 @@ use crate::hir::{self, DefKind, ExprKind as K, Type};
 use crate::ir::{self, BinOp, Expr, ExprKind, Place, Stmt};
 use crate::limits::Resource;
 
-const WIDE_SHIFT: &str = "wide-shift";
-
 /// What an expression comes to.
 #[derive(Debug, Clone)]
 pub(super) enum Value {
@@ -334,14 +332,13 @@ impl Lowerer<'_> {
             (_, ExprKind::Const(amount)) => *amount > num_bigint::BigUint::from(1u64 << bits),
             _ => false,
         };
-        let known = |d: &Diagnostic| d.code == WIDE_SHIFT && d.span == written.span;
-        if wide && matches!(op, BinaryOp::Shl | BinaryOp::Shr) && !self.diagnostics.iter().any(known) {
+        if wide && matches!(op, BinaryOp::Shl | BinaryOp::Shr) && self.wide_shifts.insert(written.span) {
             let arch = self.arch.name();
             let what = format!(
                 "the reference compiler has no shifts by amounts of more than {bits} bits for {arch}"
             );
             let help = format!("shift by a `bit<{bits}>`, in several steps if need be");
-            self.diagnostics.push(Diagnostic::warning(WIDE_SHIFT, written.span, what).help(help));
+            self.diagnostics.push(Diagnostic::warning("wide-shift", written.span, what).help(help));
         }
     }
 
