@@ -38,6 +38,25 @@ pub struct Written {
     pub bytes: u64,
 }
 
+/// Directories that are made for the outputs, the outermost last. They go with this, unless the files have their names by then.
+struct Made(Vec<PathBuf>);
+
+impl Made {
+    /// Those of `dir` that are not there yet.
+    fn before(dir: &Path) -> Made {
+        Made(dir.ancestors().take_while(|place| !place.exists()).map(Path::to_owned).collect())
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        // In one that somebody else uses by now there is something.
+        for dir in &self.0 {
+            let _ = fs::remove_dir(dir);
+        }
+    }
+}
+
 pub struct Outputs {
     dir: PathBuf,
     /// The directory itself, wherever its name leads to later.
@@ -45,8 +64,7 @@ pub struct Outputs {
     /// The one in it for files that are not whole yet, and its name.
     private: OwnedFd,
     private_name: String,
-    /// Directories that were made for this, the outermost last. They stay once the files have their names.
-    made: Vec<PathBuf>,
+    made: Made,
     link_type: u32,
     ports: BTreeMap<u32, Port>,
     waiting: usize,
@@ -55,7 +73,7 @@ pub struct Outputs {
 impl Outputs {
     /// Makes the directory if it is not there.
     pub fn new(dir: &Path, link_type: u32) -> Result<Outputs> {
-        let made = dir.ancestors().take_while(|place| !place.exists()).map(Path::to_owned).collect();
+        let made = Made::before(dir);
         fs::create_dir_all(dir).map_err(|e| {
             let why = if dir.exists() { "it is not a directory".to_owned() } else { plain(&e) };
             CaptureError(format!("{}: cannot be made: {why}", dir.display()))
@@ -137,7 +155,7 @@ impl Outputs {
             out.made = false;
             written.push(Written { port: *port, path, packets: out.packets, bytes: out.bytes });
         }
-        self.made.clear();
+        self.made.0.clear();
         Ok(written)
     }
 
@@ -165,9 +183,5 @@ impl Drop for Outputs {
             let _ = unlinkat(&self.private, file_name(*number), AtFlags::empty());
         }
         let _ = unlinkat(&self.place, &self.private_name, AtFlags::REMOVEDIR);
-        // In one that somebody else uses by now there is something.
-        for dir in &self.made {
-            let _ = fs::remove_dir(dir);
-        }
     }
 }
