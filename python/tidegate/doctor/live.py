@@ -12,6 +12,7 @@ from tidegate.doctor.report import Finding, State
 from tidegate.lab import kernel
 from tidegate.lab.placement import placement
 from tidegate.lab.plan import OUTPUT_LIMIT
+from tidegate.processors import processors
 
 GROUP = "live networks"
 MANY = 2
@@ -105,7 +106,7 @@ def _priority() -> Finding:
 
 
 def _looking() -> Finding:
-    count = len(os.sched_getaffinity(0))
+    count = processors()
     return _finding(
         "busy polling",
         count > MANY,
