@@ -87,12 +87,12 @@ class Estimate:
     ) -> None:
         self._now = now
         self._again = again
-        self._last = (0.0, 0.0)
+        self._last: tuple[float, float] | None = None
+        """Time spent and runs done when something was said last, or would have been of a longer total."""
         self._begun = now()
         self._before: float | None = None
         self._pace: Pace | None = None
         self._say = say
-        self._said = False
 
     def __call__(self, done: float, total: int) -> None:
         """Report progress: runs done, with fractions, of the total."""
@@ -106,28 +106,23 @@ class Estimate:
         spent = self._pace.spent_s
         if left is None or spent < self.AT_S[0]:
             return
-        if self._said:
-            self._say_again(spent, done, total, left)
+        if self._last is not None:
+            waited, more = spent - self._last[0], done - self._last[1]
+            if self._again and done < total and self._worth(waited, more / total):
+                self._last = (spent, done)
+                self._say(f"{100 * done / total:.0f} % done, about {clock(left)} left")
             return
         if spent < self.AT_S[1] and done < self.ENOUGH * total:
             return
-        self._said = True
         self._last = (spent, done)
         whole = self._now() - self._begun + left
         if whole >= self.WORTH_S:
             self._say(f"about {clock(whole)} in all, by what the first {spent:.0f} s have got done")
 
-    def _say_again(self, spent: float, done: float, total: int, left: float) -> None:
-        waited, more = spent - self._last[0], done - self._last[1]
+    def _worth(self, waited: float, more: float) -> bool:
+        """Whether another line is: after so many seconds, with this share of the work done in them."""
         least, most = self.AGAIN_S
-        if (
-            self._again
-            and done < total
-            and waited >= least
-            and (more >= self.AGAIN * total or waited >= most)
-        ):
-            self._last = (spent, done)
-            self._say(f"{100 * done / total:.0f} % done, about {clock(left)} left")
+        return waited >= least and (more >= self.AGAIN or waited >= most)
 
 
 def in_notebook() -> bool:
