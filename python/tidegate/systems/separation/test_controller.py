@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tidegate._core import TidegateError
 from tidegate.control import Digest, SwitchApi
-from tidegate.network import FiveTuple, Network
+from tidegate.network import FiveTuple, Link, Network, Node
 from tidegate.systems.separation import shares
 from tidegate.systems.separation.buffers import MTU, stanford
 from tidegate.systems.separation.classes import Classifier, breaks, goodness_of_fit
@@ -295,14 +295,20 @@ def test_newcomers_have_what_they_send_and_some_room() -> None:
     assert rounds.controller._held_back(known[:3], Unknown()) == {0}
 
 
+def pair(net: Network, fast: str, slow: str, delay: str) -> tuple[tuple[Node, Link, Link], tuple[Node, Node]]:
+    """Two hosts, the router that sends by a slow link, and the links before and after it; others are fast, the last one has `delay`."""
+    s1, r1, r2 = (net.router(name) for name in ("s1", "r1", "r2"))
+    before = net.link(s1, r1, rate=fast, delay="10 us")
+    after = net.link(r1, r2, rate=slow, delay="10 us")
+    a, b = net.host("a"), net.host("b")
+    net.link(a, s1, rate=fast, delay="10 us")
+    net.link(b, r2, rate=fast, delay=delay)
+    return (r1, before, after), (a, b)
+
+
 def test_short_flows_leave_the_link_to_long_ones() -> None:
     net = Network()
-    s1, r1, r2 = (net.router(name) for name in ("s1", "r1", "r2"))
-    before = net.link(s1, r1, rate="1 Gbit/s", delay="10 us")
-    after = net.link(r1, r2, rate="20 Mbit/s", delay="10 us")
-    a, b = net.host("a"), net.host("b")
-    net.link(a, s1, rate="1 Gbit/s", delay="10 us")
-    net.link(b, r2, rate="1 Gbit/s", delay="5 ms")
+    (r1, before, after), (a, b) = pair(net, "1 Gbit/s", "20 Mbit/s", "5 ms")
     long = [net.tcp(a, b) for _ in range(2)]
     # 100 a second of 5 kB.
     net.transfers((PS_PER_S * number // 100, 5000, a, b, 0) for number in range(1000))
@@ -400,12 +406,7 @@ def test_no_weights_beyond_those_there_are() -> None:
 @pytest.mark.parametrize("given", [{}, {"period": "6 s"}])
 def test_a_fair_udp_flow_that_is_seen_in_turns_is_not_policed(given: dict[str, str]) -> None:
     net = Network()
-    s1, r1, r2 = (net.router(name) for name in ("s1", "r1", "r2"))
-    before = net.link(s1, r1, rate="100 Mbit/s", delay="10 us")
-    after = net.link(r1, r2, rate="10 Mbit/s", delay="10 us")
-    a, b = net.host("a"), net.host("b")
-    net.link(a, s1, rate="100 Mbit/s", delay="10 us")
-    net.link(b, r2, rate="100 Mbit/s", delay="1 ms")
+    (r1, before, after), (a, b) = pair(net, "100 Mbit/s", "10 Mbit/s", "1 ms")
     net.udp(a, b, rate="2 Mbit/s")
     options = {"every": 3, "udp_above": 0.4, "long_bytes": "10 kB", "classes": 1, **given}
     controller = separation(net, "monitor", r1, before, after, buffer="50 kB", **options)  # type: ignore[arg-type]
@@ -452,12 +453,7 @@ def test_a_sketch_that_is_too_small_for_all_flows_is_warned_of(
     caplog: pytest.LogCaptureFixture, bits: int, found: int
 ) -> None:
     net = Network()
-    s1, r1, r2 = (net.router(name) for name in ("s1", "r1", "r2"))
-    before = net.link(s1, r1, rate="1 Gbit/s", delay="10 us")
-    after = net.link(r1, r2, rate="20 Mbit/s", delay="10 us")
-    a, b = net.host("a"), net.host("b")
-    net.link(a, s1, rate="1 Gbit/s", delay="10 us")
-    net.link(b, r2, rate="1 Gbit/s", delay="10 us")
+    (r1, before, after), (a, b) = pair(net, "1 Gbit/s", "20 Mbit/s", "10 us")
     for _ in range(20):
         net.udp(a, b, rate="0.9 Mbit/s")
     controller = separation(
