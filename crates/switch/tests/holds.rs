@@ -30,26 +30,36 @@ fn switch(ingress: &str, declared: &str, egress: &str) -> Switch {
 }
 
 /// Eight times as many take eight times as long, and not half as long again, as when each one moves those behind it.
+///
+/// The two are timed in turns, until the least of each agree, as a machine with other work may be slow for a while.
 #[test]
 fn copies_for_the_controller_take_time_in_proportion_to_their_number() {
-    let time = |copies: u32| {
+    let mut switches = [500, 4000].map(|count: u32| {
         let mut switch = switch("clone(CloneType.I2E, 5); mark_to_drop(s);", "", "");
-        let copies: Vec<_> = (0..copies).map(|rid| (rid, CPU)).collect();
-        let count = copies.len();
+        let copies: Vec<_> = (0..count).map(|rid| (rid, CPU)).collect();
         switch.pipeline().replication.set_session(5, Session { copies, ..Session::default() });
-        let mut least = Duration::MAX;
-        for _ in 0..40 {
-            let began = Instant::now();
-            switch.receive(Time::ZERO, 0, &[7; 64], 0);
-            least = least.min(began.elapsed());
-            let taken = std::iter::from_fn(|| switch.take_packet_in()).count();
-            assert_eq!(taken, count);
+        (switch, count as usize, Duration::MAX)
+    });
+    let began = Instant::now();
+    loop {
+        for (switch, count, least) in &mut switches {
+            for _ in 0..10 {
+                let began = Instant::now();
+                switch.receive(Time::ZERO, 0, &[7; 64], 0);
+                *least = began.elapsed().min(*least);
+                let taken = std::iter::from_fn(|| switch.take_packet_in()).count();
+                assert_eq!(taken, *count);
+            }
         }
-        least
-    };
-    let (few, many) = (time(500), time(4000));
-    println!("{few:?} for 500, {many:?} for 4000");
-    assert!(many < 10 * few, "{many:?} for eight times as many as take {few:?}");
+        let [few, many] = [&switches[0].2, &switches[1].2];
+        if *many < 10 * *few {
+            break;
+        }
+        assert!(
+            began.elapsed() < Duration::from_secs(20),
+            "{many:?} for eight times as many as take {few:?}"
+        );
+    }
 }
 
 /// Memory that packets touch first counts for the port in egress, too.
