@@ -232,18 +232,17 @@ class SeparationController(Controller):
 
     def _heed_sketch(self, unknown: Unknown) -> None:
         """Warn, once, of a sketch that is too small for the flows that there are: it would be cleared before any of them is long."""
-        # A long flow is seen in each period, however few of its seconds are.
-        most, flows = self.flows.most_found, unknown.flows / self.every
-        if self._warned or flows <= most or unknown.rate_bps < self._rate / 2:
+        most = self.flows.most_found
+        if self._warned or unknown.flows <= most or unknown.rate_bps < self._rate / 2:
             return
         self._warned = True
         log.warning(
             "%.0f flows that are not known have %.0f %% of the link; of flows of equal rates the monitor finds %.0f: make its sketch "
             "larger (sketch_bits=%d)",
-            flows,
+            unknown.flows,
             100 * unknown.rate_bps / self._rate,
             most,
-            sketch_bits(round(flows)),
+            sketch_bits(round(unknown.flows)),
         )
 
     def _apply(self, plan: Plan, switch: SwitchApi) -> None:

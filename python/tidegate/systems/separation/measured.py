@@ -137,7 +137,7 @@ class Unknown:
     """Flows without a place, over the last period."""
 
     flows: float = 0.0
-    """About how many."""
+    """About how many have sent."""
     rate_bps: float = 0.0
     """Of IP bytes, of all together."""
 
@@ -176,6 +176,9 @@ class Flows:
     def unknown(self, now: int, switch: SwitchApi) -> Unknown:
         """Flows without a place that have sent since this was last called: linear counting of a row of the sketch, and the bytes in it.
 
+        A flow that sends all the time is seen in each period, however few of its seconds are, and another's SYN always is: their number is
+        not multiplied.
+
         K.-Y. Whang, B. Vander-Zanden, H. Taylor, "A Linear-Time Probabilistic Counting Algorithm", 1990.
         """
         row, sketched = (
@@ -187,7 +190,7 @@ class Flows:
         self._sketch, self._sketched, self._counted = row, sketched, now
         cells = len(row)
         flows = -cells * math.log(1 - min(changed, cells - 1) / cells)
-        return Unknown(flows * self._every, sent * 8 * PS_PER_S / took * self._every)
+        return Unknown(flows, sent * 8 * PS_PER_S / took * self._every)
 
     @property
     def most_found(self) -> float:

@@ -448,6 +448,30 @@ def test_flows_that_are_seen_in_turns_have_their_classes_and_rates() -> None:
     assert sum(rates) == pytest.approx(40e6 * 1500 / 1514, rel=0.1)
 
 
+@pytest.mark.parametrize("every", [1, 4])
+def test_flows_that_are_not_known_are_counted_once_however_they_are_seen(
+    monkeypatch: pytest.MonkeyPatch, every: int
+) -> None:
+    seen: list[Unknown] = []
+    count = Flows.unknown
+
+    def counted(flows: Flows, now: int, switch: SwitchApi) -> Unknown:
+        seen.append(count(flows, now, switch))
+        return seen[-1]
+
+    monkeypatch.setattr(Flows, "unknown", counted)
+    net = Network()
+    (r1, before, after), (a, b) = pair(net, "1 Gbit/s", "20 Mbit/s", "10 us")
+    for _ in range(40):
+        net.udp(a, b, rate="0.4 Mbit/s")
+    separation(net, "monitor", r1, before, after, buffer="200 kB", period="4 s", every=every)
+    net.run("12.5 s", progress=False)
+    assert len(seen) == 3
+    for one in seen[1:]:
+        assert one.flows == pytest.approx(40, abs=2)
+        assert one.rate_bps == pytest.approx(16e6, rel=0.1)
+
+
 @pytest.mark.parametrize(("bits", "found"), [(6, 0), (8, 20)])
 def test_a_sketch_that_is_too_small_for_all_flows_is_warned_of(
     caplog: pytest.LogCaptureFixture, bits: int, found: int

@@ -69,7 +69,10 @@ def test_rows_say_what_flows_and_queues_have(tmp_path: Path) -> None:
         right = notes.filter(pl.col("quantity") == "classes_right")["value"].mean()
         assert row["classes_right"] == (None if right is None else pytest.approx(right))
         assert (row["classified"] is not None) == (contender in ("rtt-2", "split-4"))
+        newcomers = queues.filter(pl.col("number") == 0)["bytes"].item() / int(queues["bytes"].sum())
+        assert row["newcomers"] == (None if contender == "fifo-1" else pytest.approx(newcomers))
     assert 0.8 < found["rtt-2"]["classified"] <= 1
+    assert 0 < found["rtt-2"]["newcomers"] < 0.5
     assert found["rtt-2"]["classes_right"] > 0.95
 
 

@@ -252,10 +252,18 @@ class Bed:
             "short_delay_ms_p99": _short_delay(waits, self.contender),
             "classes_right": float(right.mean()) if len(right) else None,  # type: ignore[arg-type]
             "classified": float(np.mean(classified)) if classified else None,
+            # None: a contender without a queue for flows that are not known.
+            "newcomers": _newcomers(queue) if self.contender.partition("-")[0] in CLASSED else None,
             "resent": int(table["retransmits"].sum()) * PAYLOAD / max(int(table["bytes_received"].sum()), 1),
             "last_s": last,
             "times_s": times.round(2).tolist(),
         }
+
+
+def _newcomers(queues: pl.DataFrame) -> float:
+    """The part of the bytes that went through the queue of flows that are not known."""
+    sent = int(queues["bytes"].sum())
+    return int(queues.filter(pl.col("number") == 0)["bytes"].sum()) / sent if sent else 0.0
 
 
 def _short_delay(queues: pl.DataFrame, contender: str) -> float:
