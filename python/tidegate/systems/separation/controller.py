@@ -30,7 +30,7 @@ from tidegate.network import FiveTuple
 from tidegate.systems.separation import shares
 from tidegate.systems.separation.buffers import FLOOR_PACKETS, MTU, stanford
 from tidegate.systems.separation.classes import Classifier
-from tidegate.systems.separation.measured import Flows, Measured, Unknown, sketch_bits
+from tidegate.systems.separation.measured import MOST_BITS, Flows, Measured, Unknown, sketch_bits
 from tidegate.systems.separation.routers import Plan, QueuePlan, Router
 from tidegate.units import PS_PER_S
 
@@ -52,6 +52,8 @@ QUIET_S, QUIET_PACKETS = 1e-3, 8
 """A packet that waits for less than this, or than so many packets take, has not waited."""
 WAITING_US = 50_000
 """After which a packet of the monitor leaves its cell to another: `separation.memory`."""
+IDLE_US = 60_000_000
+"""After which a silent flow leaves its place to another: of the time in which the monitor sees it."""
 NEWCOMERS_ROOM = 1.5
 """What is left to flows that are not known yet: this much of what they send. They come and go, so it is more than `ROOM`."""
 TYPICAL_RTT_S = 0.02
@@ -176,7 +178,7 @@ class SeparationController(Controller):
     def _begin(self) -> None:
         self.flows, self.known, self.plan = Flows(self.every), {}, None
         self.failures = 0
-        self._warned = False
+        self._warned = self._warned_of_places = False
         self.round_s = self.commit_s = None
         self._classifier = Classifier(self.classes, self.by_fit)
 
@@ -204,7 +206,7 @@ class SeparationController(Controller):
         for port, what in self.taps.entries().items():
             switch.table_add("taps", [port], "sees", [what])
         switch.register_write("long_bytes", [self._long_bytes])
-        switch.register_write("idle_time", [60_000_000])
+        switch.register_write("idle_time", [IDLE_US * self.every])
         switch.register_write("waiting_time", [WAITING_US])
 
     def on_digest(self, now: int, switch: SwitchApi, digest: Digest) -> None:
@@ -218,6 +220,8 @@ class SeparationController(Controller):
         unknown = self.flows.unknown(now, switch)
         if self.flows.clear_sketch(switch, self._long_bytes):
             self._heed_sketch(unknown)
+        if self.flows.crowded:
+            self._heed_places(switch)
         plan = self._planned(now, active, unknown)
         if plan is not None and plan != self.plan:
             self._apply(plan, switch)
@@ -243,6 +247,18 @@ class SeparationController(Controller):
             100 * unknown.rate_bps / self._rate,
             most,
             sketch_bits(round(unknown.flows)),
+        )
+
+    def _heed_places(self, switch: SwitchApi) -> None:
+        """Warn, once, of tables in which a long flow has found no place."""
+        if self._warned_of_places or not int(switch.register_read("no_place")[0]):
+            return
+        self._warned_of_places = True
+        log.warning(
+            "the monitor has found %d flows, and no place for another, which stays with the flows that are not known: make its tables "
+            "larger (flow_bits=%d)",
+            len(self.flows.by_place),
+            min((2 * len(self.flows.by_place) - 1).bit_length(), MOST_BITS),
         )
 
     def _apply(self, plan: Plan, switch: SwitchApi) -> None:

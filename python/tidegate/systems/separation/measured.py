@@ -19,14 +19,19 @@ UNSEEN = 100
 """So many samples, and of none the time in the router is known: the second tap does not show this flow's packets in time. Then the least
 round-trip time has to do for the base."""
 RATE_OVER_S = 10.0
-"""A flow is active if it sent something within this time: one that waits for a retransmission timeout is."""
+"""A flow is active if it sent something within this time, of that in which the monitor sees it: one that waits for a retransmission timeout
+is."""
 SKETCH_LOAD = 0.1
 """The sketch is cleared once its cells have on average this part of the bytes of a long flow.
 
 So of flows with equal rates it finds as many as this part of a row's cells: each has to send that many bytes between two clearings.
 """
-SKETCH_BITS = (14, 16)
-"""Least and most bits of the number of a row's cell: by default, and as many as the hash of the third row has."""
+MOST_BITS = 16
+"""Of the number of a flow's place in a table, and of its cell in a row of the sketch: as many as the shorter of the two hashes has."""
+SKETCH_BITS = (14, MOST_BITS)
+"""Least and most bits of the number of a row's cell; the least is the default."""
+CROWDED = 0.25
+"""Of the monitor's places, those that are taken: in more some flows find none."""
 KEPT_S, KEPT_ROUNDS = 2 * RATE_OVER_S, 3
 """Rounds of which a flow's bytes are kept: those within this time, and at least so many."""
 
@@ -197,6 +202,11 @@ class Flows:
         """Flows of equal rates that the sketch can find as long."""
         return math.inf if self._sketch is None else SKETCH_LOAD * len(self._sketch)
 
+    @property
+    def crowded(self) -> bool:
+        """Whether so many places are taken that some flows find both of theirs taken: 3 % where `CROWDED` of them are."""
+        return self._before is not None and len(self.by_place) > CROWDED * len(self._before["bytes"]) / 2
+
     def clear_sketch(self, switch: SwitchApi, long_bytes: int) -> bool:
         """Clear the sketch if it is as full as `SKETCH_LOAD` says: else all flows would count as long in the end. Says whether it was.
 
@@ -211,7 +221,11 @@ class Flows:
         return True
 
     def read(self, now: int, switch: SwitchApi) -> list[Measured]:
-        """Read all registers; give the flows that were active within `RATE_OVER_S` and have not ended."""
+        """Read all registers; give the flows that were active within `RATE_OVER_S` and have not ended.
+
+        One that waits for timeouts of seconds is silent in most of the seconds in which the monitor sees it, and active.
+        """
+        window = round(RATE_OVER_S * self._every * PS_PER_S)
         columns: Columns = {name: switch.register_read(name).astype(np.int64) for name in _READ}
         for counted in ("bytes", "offered"):
             columns[counted] *= self._every
@@ -221,9 +235,7 @@ class Flows:
             _update(list(self.by_place.values()), now, took, columns, before)
         self._before, self._at = columns, now
         return [
-            one
-            for one in self.by_place.values()
-            if now - one.last_active <= RATE_OVER_S * PS_PER_S and not one.has_ended
+            one for one in self.by_place.values() if now - one.last_active <= window and not one.has_ended
         ]
 
 

@@ -13,7 +13,7 @@ from tidegate.network import Link, Network, Node, Switch
 from tidegate.p4 import Program
 from tidegate.p4 import compile as compile_p4
 from tidegate.systems.separation.controller import SeparationController, Taps
-from tidegate.systems.separation.measured import SKETCH_BITS
+from tidegate.systems.separation.measured import MOST_BITS, SKETCH_BITS
 from tidegate.systems.separation.routers.simulated import PORT_QUEUES, SimulatedRouter
 
 FRAMING = 14
@@ -25,7 +25,7 @@ PORTS = Taps(before=(1, 2), after=3)
 def program(flow_bits: int = 12, packet_bits: int = 16, sketch_bits: int = SKETCH_BITS[0]) -> Program:
     """The monitor with tables for 2 * 2^flow_bits flows, and 2 * 2^packet_bits packets that wait for their acknowledgments."""
     for name, bits in (("flow_bits", flow_bits), ("packet_bits", packet_bits), ("sketch_bits", sketch_bits)):
-        if not isinstance(bits, int) or not 4 <= bits <= (16 if name != "packet_bits" else 20):
+        if not isinstance(bits, int) or not 4 <= bits <= (MOST_BITS if name != "packet_bits" else 20):
             raise TidegateError(f"{name} is {bits!r}; give 4 to 16, and for packet_bits 4 to 20")
     sizes = [f"FLOW_BITS={flow_bits}", f"PACKET_BITS={packet_bits}", f"SKETCH_BITS={sketch_bits}"]
     return compile_p4(Path(__file__).with_name("monitor.p4"), defines=sizes)

@@ -495,6 +495,30 @@ def test_a_sketch_that_is_too_small_for_all_flows_is_warned_of(
         )
 
 
+@pytest.mark.parametrize(("bits", "warned"), [(4, True), (8, False)])
+def test_tables_in_which_flows_find_no_place_are_warned_of(
+    caplog: pytest.LogCaptureFixture, bits: int, warned: bool
+) -> None:
+    net = Network()
+    (r1, before, after), (a, b) = pair(net, "1 Gbit/s", "20 Mbit/s", "10 us")
+    for _ in range(40):
+        net.udp(a, b, rate="0.4 Mbit/s")
+    controller = separation(
+        net, "monitor", r1, before, after, buffer="200 kB", long_bytes="0 B", sizes={"flow_bits": bits}
+    )
+    net.run("5 s", progress=False)
+    found = len(controller.flows.by_place)
+    # Two tables of 16 places; it is said once.
+    assert (16 < found < 32) if warned else found == 40
+    assert len(caplog.messages) == warned
+    if warned:
+        assert re.fullmatch(
+            r"the monitor has found \d+ flows, and no place for another, which stays with the flows that are not known: "
+            r"make its tables larger \(flow_bits=6\)",
+            caplog.messages[0],
+        )
+
+
 class Registers:
     """A monitor's, of which a flow at a place has sent so much; and others, of its direction and of the one back."""
 
@@ -515,15 +539,16 @@ FOUND = {"low": 1, "high": 2, "low_port": 1000, "high_port": 2000, "protocol": 6
 """A digest of the flow of `Registers(3)`."""
 
 
-def test_a_flow_that_goes_on_after_a_long_silence_is_active_again() -> None:
-    flows, registers = Flows(), Registers(place=3)
+@pytest.mark.parametrize("every", [1, 4])
+def test_a_flow_that_goes_on_after_a_long_silence_is_active_again(every: int) -> None:
+    flows, registers = Flows(every), Registers(place=3)
     flows.found(0, Digest("flow_t", FOUND))
     active = []
     for second in range(1, 200):
         # It waits from 10 s to 190 s. The monitor has told of it once.
         registers.bytes += 1000 if not 10 < second <= 190 else 0
         active.append(len(flows.read(second * PS_PER_S, cast("SwitchApi", registers))))
-    silent = round(10 + RATE_OVER_S)
+    silent = round(10 + RATE_OVER_S * every)
     assert active == [1] * silent + [0] * (190 - silent) + [1] * 9
 
 

@@ -191,7 +191,7 @@ class Bed:
         if kind == "random":
             drawn = np.random.default_rng([seed, self.flows, classes]).integers(0, classes, len(tuples))
             options["classify_by"] = dict(zip(tuples, drawn.tolist(), strict=True))
-        bits = max(self.flows - 1, 1).bit_length()
+        bits = (2 * self.flows - 1).bit_length()
         controller = separation(
             net,
             "monitor",
