@@ -126,7 +126,7 @@ def live() -> int:
     """
     while os.path.exists(os.environ.get("TIDEGATE_LIVE_AFTER", "")):
         time.sleep(0.2)
-    code = python("-m", ALONE, "--durations=15", parallel=False)
+    code = python("-m", ALONE, "-rs", "--durations=15", parallel=False)
     return again(ALONE) if code == TESTS_FAILED else code
 
 
