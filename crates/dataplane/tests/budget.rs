@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use dataplane::drops::DropReason;
 use dataplane::jit::JitError;
-use dataplane::pipeline::{Pipeline, Refused};
+use dataplane::pipeline::{Pipeline, QueueInfo, Refused};
 use dataplane::replication::Session;
 use dataplane::state::State;
 use dataplane::state::table::Target;
@@ -139,6 +139,40 @@ fn passes_and_copies_share_one_budget() {
         let (left, drops) = run(&mut pipeline);
         assert!(left < 3000, "{left} copies of large frames were made");
         assert_eq!(drops, [DROPPED]);
+    }
+}
+
+/// Also where queues stand between: what the egress of one copy has cost is not there for the next, whether it left or was dropped.
+#[test]
+fn copies_that_wait_in_queues_share_one_budget() {
+    let loops = "for (bit<32> j in 0..20000) { m.n = m.n + j; }";
+    for (ending, leaves) in [("", true), ("hdr.h.setInvalid();", true), ("mark_to_drop(sm);", false)] {
+        let source = source("", "", "sm.mcast_grp = 1;").replace(
+            "control E(inout H hdr, inout M m, inout standard_metadata_t sm) { apply {} }",
+            &format!(
+                "control E(inout H hdr, inout M m, inout standard_metadata_t sm) {{ apply {{ {loops} {ending} }} }}"
+            ),
+        );
+        assert!(source.contains(loops));
+        let seen = both(&compiled(&source)).map(|mut pipeline| {
+            pipeline.replication.create_group(1);
+            for rid in 0..300 {
+                let node = pipeline.replication.create_node(rid, vec![2]);
+                pipeline.replication.associate(1, node);
+            }
+            let (packet, mut pending) = (pipeline.packet(&[1, 2, 3, 4], 0), Vec::new());
+            pipeline.receive(0, 0, packet, &mut pending, &mut |_, _| false);
+            assert_eq!(pending.len(), 300);
+            let mut left = 0;
+            for copy in pending {
+                left += u32::from(pipeline.depart(0, copy, QueueInfo::default(), &mut Vec::new()).is_some());
+            }
+            (left, pipeline.drops().clone())
+        });
+        assert_eq!(seen[0], seen[1], "{ending}");
+        let within = if leaves { u64::from(seen[0].0) } else { seen[0].1[&DropReason::Egress] };
+        assert!((1..100).contains(&within), "{within} of 300 are within one packet's work");
+        assert_eq!(seen[0].1[&DropReason::WorkBudget], 300 - within);
     }
 }
 

@@ -142,6 +142,11 @@ impl Pipeline {
             };
             let on = (on, &mut self.headers);
             let Passed { came, cursor, work: left } = flat.depart(on, packet.room(), &departure);
+            // What it has cost is not there for those that share the budget, wherever it ended.
+            if left != before {
+                self.spent += before - left;
+                work.budget.set(left);
+            }
             match came {
                 Through::Replaced { headers, .. } => {
                     let mut packet = work.packet.take()?;
@@ -156,14 +161,11 @@ impl Pipeline {
                     return Some(packet);
                 }
                 Through::Egress { result, .. } => {
-                    self.spent += before - left;
-                    work.budget.set(left);
                     let requests = std::mem::take(&mut self.requests);
                     self.after_egress(now, work, (result, requests), None);
                     return self.drain_to_queues(now, pending);
                 }
                 Through::Refused => {
-                    self.spent += before - left;
                     self.drop_packet(DropReason::Egress, None);
                     self.discard(work);
                     return None;

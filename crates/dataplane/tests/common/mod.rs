@@ -309,11 +309,20 @@ pub fn queued_packet(
         at_once
     };
     match pipeline.receive(now, port, packet, &mut pending, &mut open) {
+        // Before its copies, as where it left at once: else the queue would lose others.
+        Received::Queue(work) if at_once => {
+            let port = work.port;
+            out.extend(
+                pipeline.depart(now, work, QueueInfo::default(), &mut pending).map(|packet| (port, packet)),
+            );
+        }
         Received::Queue(work) => queue.push_back(work),
         Received::Out(packet) => out.push((to, packet)),
         Received::Other => {}
     }
     queue.extend(pending.drain(..));
+    // As any queue it is full some time: a program that clones clones would go on for ever.
+    queue.truncate(100);
     while let Some(work) = queue.pop_front() {
         let (wait, info) = match at_once {
             true => (0, QueueInfo::default()),
@@ -322,7 +331,6 @@ pub fn queued_packet(
         let port = work.port;
         out.extend(pipeline.depart(now + wait, work, info, &mut pending).map(|packet| (port, packet)));
         queue.extend(pending.drain(..));
-        // As any queue it is full some time: a program that clones clones would go on for ever.
         queue.truncate(100);
     }
     out
