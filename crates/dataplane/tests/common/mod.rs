@@ -309,13 +309,6 @@ pub fn queued_packet(
         at_once
     };
     match pipeline.receive(now, port, packet, &mut pending, &mut open) {
-        // Before its copies, as where it left at once: else the queue would lose others.
-        Received::Queue(work) if at_once => {
-            let port = work.port;
-            out.extend(
-                pipeline.depart(now, work, QueueInfo::default(), &mut pending).map(|packet| (port, packet)),
-            );
-        }
         Received::Queue(work) => queue.push_back(work),
         Received::Out(packet) => out.push((to, packet)),
         Received::Other => {}
