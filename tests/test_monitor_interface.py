@@ -12,6 +12,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,8 @@ from tidegate.monitor import LOOKED_AT, Interfaces, _of_interfaces, _Rates, end
 
 _numbers = count()
 BYTES = 3_000_000
+BYTES_RETRANS = 208
+"""Where `tcpi_bytes_retrans` is in the kernel's `struct tcp_info`."""
 
 
 @pytest.fixture
@@ -46,8 +49,8 @@ def pair() -> Iterator[tuple[str, str]]:
             ip("netns", "del", name)
 
 
-def transfer(pair: tuple[str, str], size: int = BYTES) -> None:
-    """A connection from 10.8.0.1 to port 80 of 10.8.0.2 that carries so many bytes."""
+def transfer(pair: tuple[str, str], size: int = BYTES) -> int:
+    """A connection from 10.8.0.1 to port 80 of 10.8.0.2 that carries so many bytes; how many the kernel has sent again."""
 
     def listen() -> socket.socket:
         listener = socket.create_server(("10.8.0.2", 80))
@@ -64,12 +67,17 @@ def transfer(pair: tuple[str, str], size: int = BYTES) -> None:
     server = threading.Thread(target=serve)
     server.start()
 
-    def send() -> None:
+    def send() -> int:
         with socket.create_connection(("10.8.0.2", 80), timeout=10) as one:
             one.sendall(bytes(size))
+            one.shutdown(socket.SHUT_WR)
+            assert one.recv(1) == b""
+            info = one.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, BYTES_RETRANS + 8)
+            return int.from_bytes(info[BYTES_RETRANS:], sys.byteorder)
 
-    within(f"/run/netns/{pair[0]}", send)
+    resent = within(f"/run/netns/{pair[0]}", send)
     server.join()
+    return resent
 
 
 def command(name: str, *words: str) -> list[str]:
@@ -86,16 +94,18 @@ def is_watched() -> bool:
 @needs_root
 def test_both_directions_of_a_connection(pair: tuple[str, str]) -> None:
     with within(f"/run/netns/{pair[0]}", lambda: Interfaces(["eth"])) as watched:
-        thread = threading.Thread(target=transfer, args=(pair,))
-        thread.start()
-        watched.run(1.5)
-        thread.join()
+        with ThreadPoolExecutor(1) as sender:
+            transferred = sender.submit(transfer, pair)
+            watched.run(1.5)
+            # A busy machine acknowledges late, and the kernel sends again.
+            resent = transferred.result()
         watched.run(0.2)
         answer = watched.answer()
         assert watched.end() == []
     (there,) = [flow for flow in answer["flows"] if flow["dst_port"] == 80]
     (back,) = [flow for flow in answer["flows"] if flow["src_port"] == 80]
-    assert (there["payload_bytes"], there["syn"], there["fin"], there["retransmissions"]) == (BYTES, 1, 1, 0)
+    assert (there["payload_bytes"], there["syn"], there["fin"]) == (BYTES + resent, 1, 1)
+    assert (there["retransmissions"] > 0) == (resent > 0)
     assert (back["payload_bytes"], back["syn"], back["fin"]) == (0, 1, 1)
     assert there["rtt_samples"] > 10
     assert 0 < there["rtt_ms_min"] <= there["rtt_ms_p50"] <= there["rtt_ms_p99"] < 1000
