@@ -8,9 +8,9 @@ import select
 import socket
 import struct
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -47,18 +47,15 @@ def processors_of_networks() -> list[set[int]]:
 
 def within(netns: str, act: Callable[[], T]) -> T:
     """Do something in a namespace, on a thread of its own."""
-    answer: list[T] = []
 
-    def there() -> None:
+    def there() -> T:
         with open(netns, "rb") as file:
             if _libc.setns(file.fileno(), _CLONE_NEWNET) != 0:
                 raise OSError(ctypes.get_errno(), netns)
-        answer.append(act())
+        return act()
 
-    thread = threading.Thread(target=there)
-    thread.start()
-    thread.join()
-    return answer[0]
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(there).result()
 
 
 class Host:

@@ -66,8 +66,9 @@ def test_the_kernel_forwards_at_the_link_s_rate(routers: int, tmp_path: Path) ->
     net.capture(links[0], net.nodes[0], tmp_path / "before.pcap", snap="100 B")
     net.capture(links[-1], net.nodes[1], tmp_path / "after.pcap", snap="100 B")
     result = watched(net.run("2 s", backend="live", progress=False))
-    # What framing lets through is 95.64; its own queue of 100 packets is 12 ms, twice the round trip.
-    assert 88 < mbps(result, 0, 0.5, 2) < 95.8
+    # What framing lets through is 95.64; its own queue of 100 packets is 12 ms, twice the round trip. Bytes behind a hole count when it
+    # is filled: those of a round trip with the queue may have come before, and a millisecond is HTB's burst.
+    assert 88 < mbps(result, 0, 0.5, 2) < 95.64 * (1 + (0.012 + 0.006 + 0.001) / 1.5)
     queueing = result.flow_samples.filter(pl.col("time_s") > 0.5)["srtt_ms"].mean()
     assert 8 < queueing < 22
     ttls = []

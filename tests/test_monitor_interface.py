@@ -104,9 +104,11 @@ def test_both_directions_of_a_connection(pair: tuple[str, str]) -> None:
         assert watched.end() == []
     (there,) = [flow for flow in answer["flows"] if flow["dst_port"] == 80]
     (back,) = [flow for flow in answer["flows"] if flow["src_port"] == 80]
-    assert (there["payload_bytes"], there["syn"], there["fin"]) == (BYTES + resent, 1, 1)
-    assert (there["retransmissions"] > 0) == (resent > 0)
-    assert (back["payload_bytes"], back["syn"], back["fin"]) == (0, 1, 1)
+    # It can send its FIN again too, of which the kernel counts no bytes.
+    assert (there["payload_bytes"], there["syn"]) == (BYTES + resent, 1), (there, resent)
+    assert there["retransmissions"] >= (resent > 0)
+    assert back["payload_bytes"] == 0
+    assert min(there["fin"], back["syn"], back["fin"]) >= 1
     assert there["rtt_samples"] > 10
     assert 0 < there["rtt_ms_min"] <= there["rtt_ms_p50"] <= there["rtt_ms_p99"] < 1000
     assert answer["interfaces"] == ["eth"]
@@ -193,11 +195,11 @@ def test_the_command_for_a_time(pair: tuple[str, str], tmp_path: Path) -> None:
     words = command(pair[0], "--duration", "3", "--json", "--parquet", str(out), "--match", ":80")
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as other:
         wait_for(lambda: within(f"/run/netns/{pair[0]}", is_watched), 30)
-        transfer(pair)
+        resent = transfer(pair)
         said, warned = other.communicate(timeout=30)
     assert other.returncode == 0, warned
     answer = json.loads(said)
-    assert {flow["payload_bytes"] for flow in answer["flows"]} == {0, BYTES}
+    assert {flow["payload_bytes"] for flow in answer["flows"]} == {0, BYTES + resent}
     assert answer["interrupted"] is False
     assert out.exists()
 
