@@ -4,16 +4,19 @@
 
 Ideal is the time of the runs, one after the other in one process, halved. `cpu` is the processor time of the whole sweep over that of the
 same runs alone; `busy` is the part of their time that the workers run something, from the first task to the last. The sweep takes
-cpu / busy of the ideal time. `busy` holds with other load on the machine; `cpu` needs a quiet one, as processes that share a core's
-caches take more processor time for the same work.
+cpu / busy of the ideal time. `busy` holds with other load on the machine; `cpu` needs a quiet one, as processes that share caches take more
+processor time for the same work. `halves` is how much more: the same runs, half of them in each of two processes at once and nothing
+beside them, over the ideal time.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import resource
 import tempfile
 import time
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
@@ -50,16 +53,41 @@ class Watched:
         self.span_s = max(one["stop"] for one in found) - min(one["start"] for one in found)
 
 
-def timed(place: Path, runs: int, duration_s: int, executor: Executor) -> tuple[float, float]:
-    """Wall-clock and processor time of a sweep."""
+def timed(place: Path, seeds: list[int], duration_s: int, executor: Executor) -> tuple[float, float]:
+    """Wall-clock and processor time of a sweep of 20 runs for each seed."""
     one = find(NAME)
     over = sweep.read_over(one, ["rates_mbps=20,40,60,80,100", "base_rtts_ms=2,5,10,20"])
     given: dict[str, Any] = {**one.parameters(), "schemes": ("plain",), "duration_s": duration_s}
     begun, before = time.perf_counter(), processor_s()
-    seeds = list(range(1, runs // 20 + 1))
     landscape = Landscape(tuple(over), column="goodput_mbps")
     sweep.run(NAME, given, over, landscape=landscape, seeds=seeds, out=place, executor=executor)
     return time.perf_counter() - begun, processor_s() - before
+
+
+def half(place: Path, seeds: list[int], duration_s: int, ready: Barrier) -> None:
+    """The runs of some seeds, from when the other half is ready too."""
+    find(NAME)
+    ready.wait()
+    timed(place, seeds, duration_s, Here())
+    ready.wait()
+
+
+def halved(place: Path, seeds: list[int], duration_s: int) -> float:
+    """Wall-clock time of the runs in two processes at once."""
+    context = multiprocessing.get_context("spawn")
+    ready = context.Barrier(3)
+    both = [
+        context.Process(
+            target=half, args=(place / f"{number}", seeds[number::2], duration_s, ready), daemon=True
+        )
+        for number in range(2)
+    ]
+    for one in both:
+        one.start()
+    ready.wait()
+    begun = time.perf_counter()
+    ready.wait()
+    return time.perf_counter() - begun
 
 
 def main() -> None:
@@ -71,17 +99,19 @@ def main() -> None:
     parser.add_argument("--duration", type=int, default=20)
     parser.add_argument("--cluster", default="local")
     asked = parser.parse_args()
+    seeds = list(range(1, asked.runs // 20 + 1))
     with tempfile.TemporaryDirectory() as folder:
-        _, alone_s = timed(Path(folder) / "alone", asked.runs, asked.duration, Here())
+        _, alone_s = timed(Path(folder) / "alone", seeds, asked.duration, Here())
+        halves = halved(Path(folder), seeds, asked.duration) / (alone_s / 2)
         begun, before = time.perf_counter(), processor_s()
         with opened(asked.cluster, ["n_workers=2"], 2, print) as cluster:
             started, watched = time.perf_counter() - begun, Watched(cluster)
-            wall_s, _ = timed(Path(folder) / "spread", asked.runs, asked.duration, watched)
+            wall_s, _ = timed(Path(folder) / "spread", seeds, asked.duration, watched)
         cpu = (processor_s() - before) / alone_s
         busy = watched.busy_s / (2 * watched.span_s)
         print(
-            f"{asked.runs} runs, {alone_s:.1f} s of a processor alone; on two workers: cpu {cpu:.3f}, busy {busy:.3f}, "
-            f"cpu / busy {cpu / busy:.3f}; start {started:.1f} s, sweep {wall_s:.1f} s, tasks {watched.span_s:.1f} s"
+            f"{20 * len(seeds)} runs, {alone_s:.1f} s of a processor alone; halves {halves:.3f}; on two workers: cpu {cpu:.3f}, "
+            f"busy {busy:.3f}, cpu / busy {cpu / busy:.3f}; start {started:.1f} s, sweep {wall_s:.1f} s, tasks {watched.span_s:.1f} s"
         )
 
 
