@@ -220,7 +220,8 @@ class SeparationController(Controller):
         unknown = self.flows.unknown(now, switch)
         if self.flows.clear_sketch(switch, self._long_bytes):
             self._heed_sketch(unknown)
-        self._heed_places(switch)
+        if self.flows.crowded:
+            self._heed_places(switch)
         plan = self._planned(now, active, unknown)
         if plan is not None and plan != self.plan:
             self._apply(plan, switch)

@@ -30,6 +30,8 @@ MOST_BITS = 16
 """Of the number of a flow's place in a table, and of its cell in a row of the sketch: as many as the shorter of the two hashes has."""
 SKETCH_BITS = (14, MOST_BITS)
 """Least and most bits of the number of a row's cell; the least is the default."""
+CROWDED = 0.25
+"""Of the monitor's places, those that are taken: in more some flows find none."""
 KEPT_S, KEPT_ROUNDS = 2 * RATE_OVER_S, 3
 """Rounds of which a flow's bytes are kept: those within this time, and at least so many."""
 
@@ -199,6 +201,11 @@ class Flows:
     def most_found(self) -> float:
         """Flows of equal rates that the sketch can find as long."""
         return math.inf if self._sketch is None else SKETCH_LOAD * len(self._sketch)
+
+    @property
+    def crowded(self) -> bool:
+        """Whether so many places are taken that some flows find both of theirs taken: 3 % where `CROWDED` of them are."""
+        return self._before is not None and len(self.by_place) > CROWDED * len(self._before["bytes"]) / 2
 
     def clear_sketch(self, switch: SwitchApi, long_bytes: int) -> bool:
         """Clear the sketch if it is as full as `SKETCH_LOAD` says: else all flows would count as long in the end. Says whether it was.

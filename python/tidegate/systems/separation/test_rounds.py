@@ -41,6 +41,8 @@ class Filled(SeparationController):
     number: int = 6000
     moved: float = 0.0
     """The part of the flows that has another time in each round."""
+    lost: int = 0
+    """Flows that have found no place."""
     reads: list[Counter[str]] = field(default_factory=list)
     took: list[tuple[float, float | None]] = field(default_factory=list)
     """`round_s` and `commit_s` of each round."""
@@ -69,6 +71,7 @@ class Filled(SeparationController):
             cells = np.zeros(len(switch.register_read(name)), np.int64)
             cells[: 2 * self.number : 2] = values
             switch.register_write(name, cells.tolist())
+        switch.register_write("no_place", [self.lost])
         counted = Counted(switch)
         self.commit_s = None
         super().tick(now, counted)  # type: ignore[arg-type]
@@ -77,15 +80,17 @@ class Filled(SeparationController):
         self.took.append((self.round_s, self.commit_s))
 
 
-def rounds(router: Router, number: int, seconds: int, moved: float = 0.0) -> Filled:
-    """A controller that has had so many rounds."""
+def rounds(
+    router: Router, number: int, seconds: int, moved: float = 0.0, *, bits: int = 14, lost: int = 0
+) -> Filled:
+    """A controller that has had so many rounds; its monitor has as many places as is advised for 6000 flows."""
     net = Network()
     a, b = net.host("a"), net.host("b")
-    switch = net.switch("monitor", program(flow_bits=13))
+    switch = net.switch("monitor", program(flow_bits=bits))
     for host in (a, b):
         net.link(host, switch, rate="1 Gbit/s", delay=0)
     controller = Filled(
-        router, Taps((1, 2), 3), "1 Gbit/s", classes=7, period=PERIOD, number=number, moved=moved
+        router, Taps((1, 2), 3), "1 Gbit/s", classes=7, period=PERIOD, number=number, moved=moved, lost=lost
     )
     net.control(controller, switch)
     net.run(f"{seconds} s", progress=False)
@@ -130,3 +135,13 @@ def test_times_of_a_round_and_of_the_router_are_apart() -> None:
     assert all(of >= 0 for of, _ in refused.took)
     # They are no notes: these are the same in each run.
     assert {"round_s", "commit_s"} <= set(vars(refused))
+
+
+@pytest.mark.parametrize(("number", "bits", "warned"), [(300, 8, True), (300, 14, False), (0, 8, False)])
+def test_a_few_flows_without_a_place_are_no_reason_to_enlarge_large_tables(
+    caplog: pytest.LogCaptureFixture, number: int, bits: int, warned: bool
+) -> None:
+    rounds(Kept(), number, 3, bits=bits, lost=3)
+    assert [message.partition(":")[2] for message in caplog.messages] == (
+        [" make its tables larger (flow_bits=10)"] if warned else []
+    )
