@@ -238,3 +238,65 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path: Path, commands: Path) -> None:
     _, err = run.communicate(timeout=60)
     assert (run.returncode, err) == (130, "interrupted\n")
     assert not out.exists()
+
+
+SLOW = """
+#include <core.p4>
+#include <v1model.p4>
+header h_t { bit<32> n; }
+struct headers { h_t h; }
+struct meta { bit<32> x; }
+parser P(packet_in p, out headers h, inout meta m, inout standard_metadata_t s) {
+  state start { p.extract(h.h); transition accept; }
+}
+control N(inout headers h, inout meta m) { apply {} }
+control I(inout headers h, inout meta m, inout standard_metadata_t s) {
+  apply {
+    for (bit<32> i = 0; i < h.h.n; i = i + 1) {
+      hash(m.x, HashAlgorithm.crc32, (bit<32>)0, { m.x, i }, (bit<64>)0xffffffff);
+    }
+    h.h.n = m.x;
+    s.egress_spec = 1;
+  }
+}
+control E(inout headers h, inout meta m, inout standard_metadata_t s) { apply {} }
+control D(packet_out p, in headers h) { apply { p.emit(h); } }
+V1Switch(P(), N(), I(), E(), N(), D()) main;
+"""
+"""As many hashes as a packet says."""
+
+
+def slow(tmp_path: Path, *packets: int) -> list[str | Path]:
+    """Words of a replay by the interpreter of packets that each take so many hashes."""
+    (tmp_path / "slow.p4").write_text(SLOW)
+    data = [(START, number.to_bytes(4, "big") + bytes(60)) for number in packets]
+    (tmp_path / "in.pcap").write_bytes(pcap(data))
+    named = ["--in", f"1={tmp_path / 'in.pcap'}", "--out", tmp_path / "out"]
+    return ["replay", tmp_path / "slow.p4", "--engine", "interp", *named]
+
+
+def test_ctrl_c_between_packets_that_take_long(tmp_path: Path) -> None:
+    # All of them take minutes: each has the work of the whole budget.
+    words = slow(tmp_path, *([2**32 - 1] * 4000))
+    run = subprocess.Popen(
+        [sys.executable, "-m", "tidegate.cli", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not (tmp_path / "out").exists():
+        assert run.poll() is None
+        time.sleep(0.01)
+    time.sleep(0.5)
+    run.send_signal(signal.SIGINT)
+    _, err = run.communicate(timeout=20)
+    assert (run.returncode, err) == (130, "interrupted\n")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_time_of_packets_that_take_long(tidegate: Run, tmp_path: Path) -> None:
+    begun = time.monotonic()
+    ran = tidegate(*slow(tmp_path, *([10_000] * 40)), "--json")
+    took_ns = (time.monotonic() - begun) * 1e9
+    # Of the three packets of which it is measured, two took so long at least.
+    assert 100_000 < ran.json["ns_per_packet"] < took_ns / 20

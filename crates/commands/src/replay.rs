@@ -7,7 +7,7 @@
 //! [`Replay`] goes as far as it is told and stops where the program has a message for its controller, so that controllers
 //! work in between.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,8 +21,8 @@ use crate::load::{Engine, pipeline};
 use crate::{Interrupt, Result, fail};
 use wire::pcap::{Merge, Outputs, Reader};
 
-/// Packets between two looks at the interrupt.
-const LOOK: u64 = 4096;
+/// Between two looks at the interrupt. The time is looked at every few packets, each of which may take the whole of a work budget.
+const LOOK: Duration = Duration::from_millis(50);
 const PICOSECONDS: u64 = 1000;
 /// Link type of captures that hold nothing.
 const ETHERNET: u32 = 1;
@@ -58,29 +58,38 @@ struct Tally {
     short: u64,
 }
 
-/// How long packets took, in nanoseconds.
-struct Times(Vec<u32>);
+/// How long packets took.
+struct Times {
+    /// By nanoseconds.
+    short: Vec<u32>,
+    /// Of those that took longer, by microseconds.
+    long: BTreeMap<u64, u64>,
+}
 
 impl Default for Times {
     fn default() -> Times {
-        Times(vec![0; 1 << 16])
+        Times { short: vec![0; 1 << 16], long: BTreeMap::new() }
     }
 }
 
 impl Times {
     fn add(&mut self, time: Duration) {
-        let last = self.0.len() - 1;
-        let slot = usize::try_from(time.as_nanos()).unwrap_or(last).min(last);
-        self.0[slot] = self.0[slot].saturating_add(1);
+        let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        match self.short.get_mut(nanoseconds as usize) {
+            Some(count) => *count = count.saturating_add(1),
+            None => *self.long.entry(nanoseconds / 1000).or_default() += 1,
+        }
     }
 
-    /// The median, which does not mind what else the machine did meanwhile.
-    fn median(&self) -> Option<usize> {
-        let total: u64 = self.0.iter().map(|n| u64::from(*n)).sum();
+    /// The median in nanoseconds, which does not mind what else the machine did meanwhile.
+    fn median(&self) -> Option<u64> {
+        let short = self.short.iter().zip(0..).map(|(count, at)| (at, u64::from(*count)));
+        let all = || short.clone().chain(self.long.iter().map(|(at, count)| (at * 1000, *count)));
+        let total: u64 = all().map(|(_, count)| count).sum();
         let mut seen = 0;
-        self.0.iter().position(|n| {
-            seen += u64::from(*n);
-            seen * 2 >= total && seen > 0
+        all().find_map(|(at, count)| {
+            seen += count;
+            (seen * 2 >= total && seen > 0).then_some(at)
         })
     }
 }
@@ -99,6 +108,8 @@ pub struct Replay {
     count: u64,
     tallies: Vec<Tally>,
     times: Times,
+    /// When the interrupt was last looked at.
+    looked: Instant,
     before: Vec<Reading>,
     notes: Vec<String>,
     traces: Vec<Value>,
@@ -143,6 +154,7 @@ impl Replay {
             count: 0,
             tallies: vec![Tally::default(); options.inputs.len()],
             times: Times::default(),
+            looked: Instant::now(),
             before,
             notes,
             traces: Vec::new(),
@@ -189,6 +201,15 @@ impl Replay {
             let missing = packet.wire_len - bytes.len() as u32;
             tally.short += u64::from(missing > 0);
             let outputs = &mut self.outputs;
+            // The clock is read for one packet in sixteen: reading it costs as much as a small program.
+            let begun = self.count.is_multiple_of(16).then(Instant::now);
+            if let Some(begun) = begun
+                && begun.duration_since(self.looked) >= LOOK
+            {
+                self.looked = begun;
+                interrupt()?;
+                progress(self.count);
+            }
             if self.count < self.options.trace {
                 let trace = pipeline.process_traced(now, port, bytes, outputs);
                 let number = self.count + 1;
@@ -196,21 +217,13 @@ impl Replay {
                 let events = trace.events;
                 self.traces.push(json!({"packet": number, "time_ps": now, "port": port, "events": events}));
             } else {
-                // The clock is read for one packet in sixteen: reading it costs as much as a small program.
-                if self.count.is_multiple_of(16) {
-                    let clock = Instant::now();
-                    pipeline.process(now, port, bytes, outputs);
-                    self.times.add(clock.elapsed());
-                } else {
-                    pipeline.process(now, port, bytes, outputs);
+                pipeline.process(now, port, bytes, outputs);
+                if let Some(begun) = begun {
+                    self.times.add(begun.elapsed());
                 }
             }
             self.send(pipeline, packet.time, missing)?;
             self.count += 1;
-            if self.count.is_multiple_of(LOOK) {
-                interrupt()?;
-                progress(self.count);
-            }
             if pausing && (!pipeline.state.digests.is_empty() || !self.packet_ins.is_empty()) {
                 return Ok(now);
             }
