@@ -16,7 +16,7 @@ import multiprocessing
 import resource
 import tempfile
 import time
-from multiprocessing.synchronize import Barrier
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -64,34 +64,15 @@ def timed(place: Path, seeds: list[int], duration_s: int, executor: Executor) ->
     return time.perf_counter() - begun, processor_s() - before
 
 
-def half(place: Path, seeds: list[int], duration_s: int, ready: Barrier) -> None:
-    """The runs of some seeds, from when the other half is ready too."""
-    find(NAME)
-    ready.wait()
-    timed(place, seeds, duration_s, Here())
-    ready.wait()
-
-
 def halved(place: Path, seeds: list[int], duration_s: int) -> float:
-    """Wall-clock time of the runs in two processes at once."""
-    context = multiprocessing.get_context("spawn")
-    ready = context.Barrier(3)
-    both = [
-        context.Process(
-            target=half, args=(place / f"{number}", seeds[number::2], duration_s, ready), daemon=True
-        )
-        for number in range(2)
-    ]
-    for one in both:
-        one.start()
-    ready.wait()
-    begun = time.perf_counter()
-    ready.wait()
-    took_s = time.perf_counter() - begun
-    for one in both:
-        # Its processor time is not to count as that of what comes after.
-        one.join()
-    return took_s
+    """Wall-clock time of the runs in two processes at once: of the slower one."""
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(2, spawn, initializer=find, initargs=(NAME,)) as pool:
+        both = [
+            pool.submit(timed, place / f"{number}", seeds[number::2], duration_s, Here())
+            for number in range(2)
+        ]
+        return max(one.result()[0] for one in both)
 
 
 def main() -> None:
@@ -106,17 +87,18 @@ def main() -> None:
     seeds = list(range(1, asked.runs // 20 + 1))
     with tempfile.TemporaryDirectory() as folder:
         _, alone_s = timed(Path(folder) / "alone", seeds, asked.duration, Here())
-        halves = halved(Path(folder), seeds, asked.duration) / (alone_s / 2)
+        halves_s = halved(Path(folder), seeds, asked.duration)
         begun, before = time.perf_counter(), processor_s()
         with opened(asked.cluster, ["n_workers=2"], 2, print) as cluster:
             started, watched = time.perf_counter() - begun, Watched(cluster)
             wall_s, _ = timed(Path(folder) / "spread", seeds, asked.duration, watched)
-        over_halves = watched.span_s / (halves * alone_s / 2)
         cpu = (processor_s() - before) / alone_s
         busy = watched.busy_s / (2 * watched.span_s)
         print(
-            f"{20 * len(seeds)} runs, {alone_s:.1f} s of a processor alone; halves {halves:.3f}; on two workers: cpu {cpu:.3f}, "
-            f"busy {busy:.3f}, cpu / busy {cpu / busy:.3f}, tasks over halves {over_halves:.3f}; start {started:.1f} s, sweep {wall_s:.1f} s, tasks {watched.span_s:.1f} s"
+            f"{20 * len(seeds)} runs, {alone_s:.1f} s of a processor alone; halves {halves_s / (alone_s / 2):.3f}; "
+            f"on two workers: cpu {cpu:.3f}, busy {busy:.3f}, cpu / busy {cpu / busy:.3f}, "
+            f"tasks over halves {watched.span_s / halves_s:.3f}; "
+            f"start {started:.1f} s, sweep {wall_s:.1f} s, tasks {watched.span_s:.1f} s"
         )
 
 
