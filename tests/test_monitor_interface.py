@@ -104,11 +104,12 @@ def test_both_directions_of_a_connection(pair: tuple[str, str]) -> None:
         assert watched.end() == []
     (there,) = [flow for flow in answer["flows"] if flow["dst_port"] == 80]
     (back,) = [flow for flow in answer["flows"] if flow["src_port"] == 80]
-    # It can send its FIN again too, of which the kernel counts no bytes.
     assert (there["payload_bytes"], there["syn"]) == (BYTES + resent, 1), (there, resent)
-    assert there["retransmissions"] >= (resent > 0)
-    assert back["payload_bytes"] == 0
-    assert min(there["fin"], back["syn"], back["fin"]) >= 1
+    assert (back["payload_bytes"], back["syn"]) == (0, 1)
+    # It can send its FIN again too, of which the kernel counts no bytes.
+    assert min(there["fin"], back["fin"]) >= 1
+    if there["fin"] == 1:
+        assert (there["retransmissions"] > 0) == (resent > 0), (there, resent)
     assert there["rtt_samples"] > 10
     assert 0 < there["rtt_ms_min"] <= there["rtt_ms_p50"] <= there["rtt_ms_p99"] < 1000
     assert answer["interfaces"] == ["eth"]
