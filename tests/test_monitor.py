@@ -19,7 +19,7 @@ from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.inet6 import IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrHopByHop
 from scapy.layers.l2 import CookedLinux, Dot1Q, Ether
 from scapy.packet import Packet, Raw
-from scapy.utils import PcapNgWriter, PcapWriter, wrpcap
+from scapy.utils import PcapNgWriter, PcapWriter, RawPcapWriter, wrpcap
 
 from conftest import Run
 from rtt_tools import compare, compare_timestamps, needs_tcptrace, needs_tshark, of_tshark, ours
@@ -492,12 +492,15 @@ def test_more_connections_than_are_watched(tmp_path: Path) -> None:
 
 
 def test_more_round_trip_times_than_there_is_memory_for(tidegate: Run, tmp_path: Path) -> None:
+    # Each packet made by scapy takes a millisecond: one a connection, and its sequence number is counted up in its bytes.
     packets = []
     for port in range(100, 150):
-        packets.append(Ether() / IP(src=B, dst=A) / TCP(sport=80, dport=port, flags="A", ack=0))
-        for seq in range(2000):
-            packets.append(Ether() / IP(src=A, dst=B) / TCP(sport=port, dport=80, flags="A", seq=seq) / b"x")
-    capture = written(packets, tmp_path)
+        packets.append(bytes(Ether() / IP(src=B, dst=A) / TCP(sport=80, dport=port, flags="A", ack=0)))
+        first = bytes(Ether() / IP(src=A, dst=B) / TCP(sport=port, dport=80, flags="A", seq=0) / b"x")
+        packets += [first[:38] + seq.to_bytes(4, "big") + first[42:] for seq in range(2000)]
+    capture = tmp_path / "many.pcap"
+    with RawPcapWriter(str(capture), linktype=1) as writer:
+        writer.write(packets)
     ran = tidegate("monitor", capture, "--rtt-memory", "1", "--json")
     answer = json.loads(ran.out)
     unsampled = answer["unsampled_segments"]
