@@ -122,9 +122,9 @@ class SeparationController(Controller):
     period: units.Time | None = "1 s"
     long_bytes: units.Size = "10 MB"
     """Bytes from which on a flow is long; 0: all are. They count from when the sketch was cleared (`measured.SKETCH_LOAD`)."""
-    buffers: Literal["stanford", "bdp", "split"] = "stanford"
-    """By a class's own rate, round-trip time and flows; by its rate and round-trip time; or one BDP of the link, by the mean round-trip
-    time of all flows, divided by the classes' rates."""
+    buffers: Literal["stanford", "link", "bdp", "split"] = "stanford"
+    """By a class's own rate, round-trip time and flows; by the link's rate in place of its own, which it may have while others are idle; by
+    its rate and round-trip time; or one BDP of the link, by the mean round-trip time of all flows, divided by the classes' rates."""
     floor_packets: int = FLOOR_PACKETS
     rtt_limits: Sequence[units.Time] = ()
     """For each class, the round-trip time that its flows may have; none: no limits."""
@@ -385,8 +385,9 @@ class SeparationController(Controller):
         rtts = [one.base_rtt_s for one, _ in flows if one.base_rtt_s is not None]
         mean = sum(rtts) / len(rtts) if rtts else TYPICAL_RTT_S
         mean = mean_of_all if self.buffers == "split" else mean
-        count = len(flows) if self.buffers == "stanford" else 1
-        size = stanford(rate, mean, count, floor_packets=self.floor_packets)
+        count = len(flows) if self.buffers in ("stanford", "link") else 1
+        filled = self._rate if self.buffers == "link" else rate
+        size = stanford(filled, mean, count, floor_packets=self.floor_packets)
         return QueuePlan(round(rate), size, round(rate) if self.hold == "cap" and rtts else None)
 
     def _policed_queue(self, flows: Sequence[tuple[Measured, float]], *, alone: bool) -> QueuePlan:

@@ -218,6 +218,19 @@ def test_each_flow_has_its_share_and_a_slow_one_gives_the_rest() -> None:
     assert mbps(plan)[1:] == [50, 50]
 
 
+def test_each_rule_of_buffers_has_its_rates() -> None:
+    def sizes(rule: str) -> list[int]:
+        plan = Rounds(buffers=rule).tick(f1=(20, 20, 3), f2=(20, 20, 3), f3=(20, 20, 3), f4=(20, 100, 3))
+        assert mbps(plan)[1:] == [75, 25]
+        return [queue.buffer_bytes for queue in plan.queues[1:]]
+
+    # Three flows with 20 ms and one with 100, on 100 Mbit/s; a mean of 40 ms.
+    assert sizes("stanford") == [math.ceil(187_500 / math.sqrt(3)), 312_500]
+    assert sizes("link") == [math.ceil(250_000 / math.sqrt(3)), 1_250_000]
+    assert sizes("bdp") == [187_500, 312_500]
+    assert sizes("split") == [375_000, 125_000]
+
+
 def test_a_flow_that_starves_or_grows_keeps_its_share() -> None:
     rounds = Rounds(hold="cap")
     for _ in range(6):

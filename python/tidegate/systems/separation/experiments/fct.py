@@ -58,6 +58,7 @@ CONTENDERS = {
     "rtt-2": "2 classes by RTT",
     "rtt-4": "4 classes by RTT",
     "rtt-7": "7 classes by RTT",
+    "link-4": "4 classes by RTT, buffers by the link's rate",
     "split-4": "4 classes by RTT, 1 BDP split",
     "equal-4": "4 classes by RTT, as much for each class",
     "eq1-4": "4 classes by RTT, weights of equation 1",
@@ -67,12 +68,13 @@ CLASSED: dict[str, dict[str, Any]] = {
     "rtt": {},
     "hash": {"classify_by": "hash"},
     "random": {},
+    "link": {"buffers": "link"},
     "split": {"buffers": "split"},
     "equal": {"weighting": "classes"},
     "eq1": {"weighting": "rtt"},
 }
 """Contenders with a controller, by the first part of their names, and how its options differ."""
-BY_RTT = ("rtt", "split", "equal", "eq1")
+BY_RTT = ("rtt", "link", "split", "equal", "eq1")
 PAIRS = 20
 """Of hosts; a flow's round-trip time is its own."""
 CONTROLS = ("cubic", "htcp", "reno", "bbr", "bbr3")
@@ -365,7 +367,7 @@ def _claims(rows: list[Row]) -> list[Claim]:
         where = f"{cell[0]['control']}, {_when(cell[0]['load'])}"
         one_delay = _median(cell, "fifo-1", "short_delay_ms_p99")
         by_hash, at_random = (_median(cell, name, "jain") for name in ("hash-4", "random-4"))
-        for contender in ("rtt-2", "rtt-4", "rtt-7", "split-4"):
+        for contender in ("rtt-2", "rtt-4", "rtt-7", "link-4", "split-4"):
             if _median(cell, contender, "fct_s_mean") is None:
                 continue
             name = f"{where}, {contender}"
