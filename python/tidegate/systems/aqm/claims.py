@@ -19,26 +19,27 @@ PAPER = (
 )
 WHY = {
     "starve": "1-1 starves (0.07), one of 10-10 has 0.31; with 50 flows all are at their minimum window of two packets, which fills the BDP",
-    "f4-trend": "at 50 ms and 1-1 CUBIC's lead at the start and its deficit later cancel (without the first 40 s 0.33, 0.31, 0.03, 0.03); "
+    "f4-trend": "at 50 ms and 1-1 CUBIC's lead at the start and its deficit later cancel (without the first 40 s 0.32, 0.25, 0.05, 0.05); "
     "at 10 ms and 25-25 CUBIC has more than Prague",
-    "f4-steady": "a flow that starts in the phase is part of it; without the first 40 s the ratio is 0.31 to 0.60",
+    "f4-steady": "a flow that starts in the phase is part of it; without the first 40 s the ratio is 0.31 to 0.58",
     "f4-target": "with many flows the controller holds its target at both RTTs; with 1-1 at 50 ms p' falls to 0 at times, and the queue empties",
     "f4-p50": "p' follows from the windows that fill the link, which are longer at 50 ms: the window laws give 0.44 to 0.47",
-    "f5-like": "with 1-1 at 50 ms C has 14.1 ms and PI2's queue 17.8: both are below their target, as a CUBIC window grows for minutes",
     "f5-fair": "a CUBIC flow's RTT includes the delay of C; Prague acts as if its own were at least 25 ms: at 50 ms CUBIC should have 0.67 of "
-    "Prague's rate, and has 0.66 with 10-10; that it has 0.51 with 2-2 is not explained",
+    "Prague's rate, and has 0.67 with 10-10. With 2-2 it has 0.55: p' varies by 0.8 of its mean, and CUBIC's losses go by its square: 0.67 / "
+    "sqrt(1 + 0.8^2) is 0.52",
     "f5-dev": "with one or two flows of each the delay is far below its target while CUBIC's windows grow; with many it is held",
-    "f6-rtt": "behind DualPI2 the largest is 50-50 at 120 Mbit/s and 5 ms: 50 Prague flows of two packets each exceed the BDP and take nine "
-    "tenths of the link; then 20 ms, where CUBIC should have 0.59 of Prague's rate. 1-1 at 1 Gbit/s is as the paper says",
-    "f6-ctl": "one case is beyond it: behind DualPI2 50-50 at 120 Mbit/s and 5 ms, where the minimum windows of the Prague flows take nine "
-    "tenths of the link, and packets in C wait for their turn",
-    "f6-more": "the controller holds the mean of both queues: with 10-10 C has 0.93 to 1.00 of PI2's mean, but 1.01 to 1.15 of its p99; single "
+    "f6-rtt": "behind DualPI2 the largest are 50-50 at 5 ms, 120 and 200 Mbit/s: 50 Prague flows of two packets each exceed the BDP and take "
+    "nine tenths of the link; then 50-50 at 10 ms and 25-25 at 5 ms at 120 Mbit/s, where they are the BDP, and 20 ms, where CUBIC should have "
+    "0.59 of Prague's rate. 1-1 at 1 Gbit/s is as the paper says",
+    "f6-ctl": "one case is beyond it: behind DualPI2 50-50 at 200 Mbit/s and 5 ms, and at 120 Mbit/s it is 39.2 ms: the minimum windows of the "
+    "Prague flows take nine tenths of the link, and packets in C wait for their turn",
+    "f6-more": "the controller holds the mean of both queues: with 10-10 C has 0.94 to 1.00 of PI2's mean, but 1.01 to 1.16 of its p99; single "
     "flows leave C below its target; L is long where 50 flows of two packets exceed the BDP",
     "f7-cubic": "two cases are beyond it, behind DualPI2: 90-10 at 120 Mbit/s and 5 ms, where the minimum window of two packets exceeds a Prague "
     "flow's share, and 9-1 at 1 Gbit/s and 20 ms (-0.12), where CUBIC should have 0.59 of Prague's rate and has 0.42",
     "s-fair": "with 1-1 behind PI2 Prague takes more than 120 s to its share at 50 ms, too",
-    "s-drop": "with 1-1 a loss costs 3 to 6 % at 50 ms, as the queue makes up for it, and no packet is lost alone at 100 ms; with 10-10 18 to "
-    "19 %",
+    "s-drop": "with 1-1 a loss costs 0.6 to 6 % at 50 ms, as the queue makes up for it, and hardly a packet is lost alone at 100 ms; with 2-2 to "
+    "25-25 it is 11 to 20 %, with 50-50 7 to 13 %",
     "c-slow": "T and latency count beside the RTT and the queue's delay, not beside the link's rate: the p99 at 40 Gbit/s is 0.91 to 1.01 of "
     "that at 1 Gbit/s with the same T and latency",
     "f8-err": "L stands at its step: Prague is marked with 1.0 to 3.4 times 2 p' (in Fig. 6's mixes 1.0 times), so p' is lower than what the "
