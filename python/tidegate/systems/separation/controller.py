@@ -58,6 +58,9 @@ NEWCOMERS_ROOM = 1.5
 """What is left to flows that are not known yet: this much of what they send. They come and go, so it is more than `ROOM`."""
 TYPICAL_RTT_S = 0.02
 """Where none is known, for a buffer."""
+NEWCOMERS_RTT_S = 0.1
+"""What the round-trip time of flows that are not known yet is taken for, at least (CoDel's interval, RFC 8289 section 4.3). Those of the
+known flows say nothing of it: beside one with 1 ms a flow with 200 ms would leave slow start with a window of a few packets."""
 NEWCOMERS_S = 0.5
 """The buffer of flows that are not known yet is a BDP of the link, and at most what their own rate sends in this time: a SYN is sent again
 after 1 s (RFC 6298 section 2). Beside thousands of flows the link's BDP would be a minute of their rate."""
@@ -327,7 +330,7 @@ class SeparationController(Controller):
             # At least what one more flow would have, and room for its slow start.
             more = newcomers + sum(rate for _, rate in inside[0])
             mine = min(self._rate, max(self._rate / (len(everyone) + 1), more))
-            size = min(stanford(self._rate, longest, 1), round(mine / 8 * NEWCOMERS_S))
+            size = min(stanford(self._rate, max(longest, NEWCOMERS_RTT_S), 1), round(mine / 8 * NEWCOMERS_S))
             queues[0] = QueuePlan(round(mine), max(size, self.floor_packets * MTU))
         else:
             queues[0] = self._class_queue(inside[0], mean, float(used))

@@ -269,9 +269,12 @@ def test_enough_rounds_are_kept_whatever_the_period(period_s: int) -> None:
 
 
 def test_newcomers_wait_for_half_a_second_at_most() -> None:
-    # Four flows: the link's BDP with the longest round-trip time is 200 ms of the rate of one more.
-    plan = Rounds().tick(1.0, **{f"f{n}": (25, 40, 9) for n in range(4)})
-    assert plan.queues[0].buffer_bytes == stanford(LINK, 0.040, 1)
+    # Two flows: the link's BDP with the longest round-trip time is 450 ms of the rate of one more.
+    plan = Rounds().tick(1.0, **{f"f{n}": (50, 150, 9) for n in range(2)})
+    assert plan.queues[0].buffer_bytes == stanford(LINK, 0.150, 1)
+    # Those of flows that are known say little of another's.
+    plan = Rounds().tick(1.0, **{f"f{n}": (50, 1, 9) for n in range(2)})
+    assert plan.queues[0].buffer_bytes == stanford(LINK, 0.100, 1)
     # A hundred: 4 s of it.
     plan = Rounds().tick(1.0, **{f"f{n}": (1, 40, 9) for n in range(100)})
     rate = plan.queues[0].rate_bps
