@@ -113,7 +113,7 @@ wheels: .venv/wheels/.packages
 	rm -f dist/tidegate-*manylinux2014*.whl
 	for target in x86_64 aarch64; do \
 		if command -v rustup >/dev/null; then rustup target add $$target-unknown-linux-gnu || exit 1; fi; \
-		PATH=$(CURDIR)/.venv/wheels/bin:$$PATH maturin build --profile wheel --strip --zig \
+		PATH=$(CURDIR)/.venv/wheels/bin:$$PATH maturin build --release --strip --zig \
 			--compatibility manylinux2014 --target $$target-unknown-linux-gnu --out dist || exit 1; \
 	done
 	for wheel in dist/*manylinux2014*.whl; do .venv/wheels/bin/auditwheel show $$wheel || exit 1; done
