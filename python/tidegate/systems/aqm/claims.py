@@ -24,6 +24,7 @@ WHY = {
     "f4-steady": "a flow that starts in the phase is part of it; without the first 40 s the ratio is 0.31 to 0.58",
     "f4-target": "with many flows the controller holds its target at both RTTs; with 1-1 at 50 ms p' falls to 0 at times, and the queue empties",
     "f4-p50": "p' follows from the windows that fill the link, which are longer at 50 ms: the window laws give 0.44 to 0.47",
+    "f4-ramp": "it is so of Prague; CUBIC has its share after 1.25 s of slow start at either RTT",
     "f5-fair": "a CUBIC flow's RTT includes the delay of C; Prague acts as if its own were at least 25 ms: at 50 ms CUBIC should have 0.67 of "
     "Prague's rate, and has 0.67 with 10-10. With 2-2 it has 0.55: p' varies by 0.8 of its mean, and CUBIC's losses go by its square: 0.67 / "
     "sqrt(1 + 0.8^2) is 0.52",
