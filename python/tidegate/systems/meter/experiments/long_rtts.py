@@ -62,8 +62,8 @@ RANGE = 20.0
 PEERS = ("bcpqp", "bcpqp-1s")
 WHY_LOSS = (
     "DCTCP and Prague answer by alpha / 2, and alpha is near 0 after many round trips without a mark, so a queue can be full before marks "
-    "slow them down; DCTCP with few packets a round trip has more than its share although the packets of each second one are marked; others are not "
-    "explained"
+    "slow them down; DCTCP with few packets a round trip has more than its share although the packets of each second one are marked; "
+    "others are not explained"
 )
 CUBIC_C, CUBIC_BETA = 0.4, 0.7
 CONTROLS = (
