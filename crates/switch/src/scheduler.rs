@@ -78,10 +78,11 @@ fn by_deficit<T: Queued>(quantum: u64, round: &mut Round, queues: &mut [Queue<T>
     round.turn = round.turn.min(queues.len() - 1);
     loop {
         let queue = &mut queues[round.turn];
+        let turn = quantum.saturating_mul(u64::from(queue.config.weight));
         match (queue.first(), opens(queue)) {
             (Some((bytes, _)), Some(at)) if at <= now => {
                 if !round.credited {
-                    queue.deficit = queue.deficit.saturating_add(quantum * u64::from(queue.config.weight));
+                    queue.deficit = queue.deficit.saturating_add(turn);
                     round.credited = true;
                 }
                 if queue.deficit >= bytes {
@@ -90,8 +91,8 @@ fn by_deficit<T: Queued>(quantum: u64, round: &mut Round, queues: &mut [Queue<T>
                 }
             }
             (None, _) => queue.deficit = 0,
-            // Its shaper holds it back: it keeps what it has.
-            _ => {}
+            // Its shaper holds it back. It keeps what is left of one turn, or with each turn that a shaper ends early it would save up more.
+            _ => queue.deficit = queue.deficit.min(turn),
         }
         round.advance(queues.len());
     }

@@ -6,7 +6,7 @@ Each period:
 2. Each flow's rate is its weighted max-min share (`shares`). A flow that for a while has sent less than its share, though its packets did
    not wait at the router, asks for what it sends and some room; the rest goes to those that can use it. One that waits in a queue does so
    too, if that queue gets all that was planned for it and the flow much less than its share: the others in it leave it no more.
-3. A class's queue is guaranteed the sum, or capped at it, and has a buffer by the Stanford rule with a floor (`buffers`).
+3. A class's queue is guaranteed the sum, or capped at what others leave too, and has a buffer by the Stanford rule with a floor (`buffers`).
 4. Where an operator gives round-trip times that a queue may not exceed, the flow that sends most of a queue above its time moves to the
    next queue, and stays there for a while.
 5. UDP flows above a rate have a queue of their own, capped at their max-min shares while others are there, and not while alone.
@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Literal
+from typing import Literal, NamedTuple
 from zlib import crc32
 
 from tidegate import units
@@ -100,6 +100,15 @@ class _Flow:
     stays_until: int = 0
     moved: int = 0
     """Times that it was moved by a threshold."""
+
+
+class _Share(NamedTuple):
+    """What a flow is given."""
+
+    flow: Measured
+    rate_bps: float
+    most_bps: float
+    """What it may have of what others leave, where classes are capped."""
 
 
 @dataclass
@@ -311,24 +320,23 @@ class SeparationController(Controller):
         # leave of it; with guarantees it goes to those by itself, and a plan for more than the link would slow the newcomers.
         weights = [*weight, max(unknown.flows, 1e-9) * float(weight.mean())]
         *rates, newcomers = shares.max_min(self._rate, [*demands, math.inf], weights)
-        used = newcomers
+        used, most = newcomers, rates
         if self.hold == "cap":
             asked = NEWCOMERS_ROOM * unknown.rate_bps
             *rates, used = shares.max_min(self._rate, [*demands, asked], weights)
+            most = self._caps(everyone, demands, unknown.rate_bps, weights)
         for one, rate in zip(everyone, rates, strict=True):
             self.known[one.flow].share_bps = float(rate)
-        inside: list[list[tuple[Measured, float]]] = [
-            [] for _ in range(self._policed + (self.udp_above is not None))
-        ]
-        for one, rate in zip(everyone, rates, strict=True):
-            inside[of[one.flow]].append((one, float(rate)))
+        inside: list[list[_Share]] = [[] for _ in range(self._policed + (self.udp_above is not None))]
+        for one, rate, cap in zip(everyone, rates, most, strict=True):
+            inside[of[one.flow]].append(_Share(one, float(rate), float(cap)))
         mean = sum(one.base_rtt_s or 0.0 for one in tcp) / len(tcp) if tcp else TYPICAL_RTT_S
         queues = [self._class_queue(flows, mean) for flows in inside]
         if self.udp_above is not None:
             queues[-1] = self._policed_queue(inside[-1], alone=len(inside[-1]) == len(everyone))
         if self.newcomers or not inside[0]:
             # At least what one more flow would have, and room for its slow start.
-            more = newcomers + sum(rate for _, rate in inside[0])
+            more = newcomers + sum(one.rate_bps for one in inside[0])
             mine = min(self._rate, max(self._rate / (len(everyone) + 1), more))
             size = min(stanford(self._rate, max(longest, NEWCOMERS_RTT_S), 1), round(mine / 8 * NEWCOMERS_S))
             queues[0] = QueuePlan(round(mine), max(size, self.floor_packets * MTU))
@@ -380,22 +388,45 @@ class SeparationController(Controller):
             memory.demand_bps = max(one.top_rate_bps(SETTLE_S) * ROOM, self._rate / 1000)
         return memory.demand_bps
 
+    def _caps(
+        self,
+        everyone: Sequence[Measured],
+        demands: Sequence[float],
+        newcomers_bps: float,
+        weights: Sequence[float],
+    ) -> list[float]:
+        """The most that each flow may have: its share while those that cannot use theirs, and unknown flows, send as much as they do.
+
+        The room that those have above it (`ROOM`, `NEWCOMERS_ROOM`) is guaranteed to them, and would be idle otherwise.
+        """
+        room = [
+            ROOM if not one.is_udp and math.isfinite(demand) else 1.0
+            for one, demand in zip(everyone, demands, strict=True)
+        ]
+        sent = [demand / more for demand, more in zip(demands, room, strict=True)]
+        *left, _ = shares.max_min(self._rate, [*sent, newcomers_bps], weights)
+        return [
+            float(rate * more if rate >= asked else rate)
+            for rate, asked, more in zip(left, sent, room, strict=True)
+        ]
+
     def _class_queue(
-        self, flows: Sequence[tuple[Measured, float]], mean_of_all: float, newcomers_bps: float = 0.0
+        self, flows: Sequence[_Share], mean_of_all: float, newcomers_bps: float = 0.0
     ) -> QueuePlan:
         """The queue of some flows with their rates, given the mean round-trip time of all flows, and of others that are not known yet."""
-        rate = max(sum(rate for _, rate in flows) + newcomers_bps, self._rate / 100)
-        rtts = [one.base_rtt_s for one, _ in flows if one.base_rtt_s is not None]
+        rate = max(sum(one.rate_bps for one in flows) + newcomers_bps, self._rate / 100)
+        most = min(max(sum(one.most_bps for one in flows) + newcomers_bps, rate), self._rate)
+        rtts = [one.flow.base_rtt_s for one in flows if one.flow.base_rtt_s is not None]
         mean = sum(rtts) / len(rtts) if rtts else TYPICAL_RTT_S
         mean = mean_of_all if self.buffers == "split" else mean
         count = len(flows) if self.buffers in ("stanford", "link") else 1
         filled = self._rate if self.buffers == "link" else rate
         size = stanford(filled, mean, count, floor_packets=self.floor_packets)
-        return QueuePlan(round(rate), size, round(rate) if self.hold == "cap" and rtts else None)
+        return QueuePlan(round(rate), size, round(most) if self.hold == "cap" and rtts else None)
 
-    def _policed_queue(self, flows: Sequence[tuple[Measured, float]], *, alone: bool) -> QueuePlan:
+    def _policed_queue(self, flows: Sequence[_Share], *, alone: bool) -> QueuePlan:
         """The queue of policed flows, which is capped but while they are alone."""
-        rate = max(sum(rate for _, rate in flows), self._rate / 100)
+        rate = max(sum(one.rate_bps for one in flows), self._rate / 100)
         size = stanford(rate, TYPICAL_RTT_S, 1, floor_packets=self.floor_packets)
         return QueuePlan(round(rate), size, None if alone or not flows else round(rate))
 

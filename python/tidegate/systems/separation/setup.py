@@ -16,7 +16,6 @@ from tidegate.systems.separation.controller import SeparationController, Taps
 from tidegate.systems.separation.measured import MOST_BITS, SKETCH_BITS
 from tidegate.systems.separation.routers.simulated import PORT_QUEUES, SimulatedRouter
 
-FRAMING = 14
 PORTS = Taps(before=(1, 2), after=3)
 """Of the monitor."""
 
@@ -83,7 +82,7 @@ def separation(
     """
     wire = after.forward if after.a is router else after.reverse
     classes = network.classes(router, after, Port((Queue(bytes=buffer),), "deficit round robin"))
-    simulated = SimulatedRouter(classes, most_queues)
+    simulated = SimulatedRouter(classes, most_queues, wire.mtu)
     packet_ps = (wire.mtu + wire.framing) * 8 * units.PS_PER_S // max(wire.rate, 1)
     taps = Taps(PORTS.before, PORTS.after, wire.delay + packet_ps)
     # Rates are of IP packets of the full size.

@@ -21,7 +21,8 @@ from tidegate.systems.separation.buffers import MTU, stanford
 from tidegate.systems.separation.classes import Classifier, breaks, goodness_of_fit
 from tidegate.systems.separation.controller import SeparationController, Taps
 from tidegate.systems.separation.measured import RATE_OVER_S, Flows, Measured, Unknown
-from tidegate.systems.separation.routers import Plan
+from tidegate.systems.separation.routers import Plan, QueuePlan
+from tidegate.systems.separation.routers.simulated import port
 from tidegate.systems.separation.setup import separation
 from tidegate.units import PS_PER_S
 
@@ -200,22 +201,33 @@ def mbps(plan: Plan) -> list[float]:
     return [round(queue.rate_bps / 1e6, 1) for queue in plan.queues]
 
 
+def caps(plan: Plan) -> list[float | None]:
+    return [None if queue.cap_bps is None else round(queue.cap_bps / 1e6, 1) for queue in plan.queues]
+
+
 def test_each_flow_has_its_share_and_a_slow_one_gives_the_rest() -> None:
     rounds = Rounds(hold="cap")
     for _ in range(4):
         plan = rounds.tick(f1=(50, 10, 3), f2=(50, 40, 3))
     assert dict(plan.flows) == {flow(1): 1, flow(2): 2}
     assert mbps(plan) == [33.3, 50, 50]
-    assert [queue.cap_bps is not None for queue in plan.queues] == [False, True, True]
+    assert caps(plan) == [None, 50, 50]
     for _ in range(4):
         plan = rounds.tick(f1=(50, 10, 3), f2=(20, 40, 0.1))
-    assert mbps(plan)[1:] == [78.8, 21.2]
+    # The slow one is guaranteed some room, of which the other has what it does not send.
+    assert (mbps(plan)[1:], caps(plan)) == ([78.8, 21.2], [None, 80, 21.2])
     # It sends as much as before, and keeps the rest given away.
     plan = rounds.tick(f1=(78, 10, 3), f2=(20, 40, 0.1))
     assert mbps(plan)[1:] == [78.8, 21.2]
     # It fills what it has, and may want more.
     plan = rounds.tick(f1=(78, 10, 3), f2=(21.2, 40, 5))
-    assert mbps(plan)[1:] == [50, 50]
+    assert (mbps(plan)[1:], caps(plan)) == ([50, 50], [None, 50, 50])
+
+
+def test_a_cap_of_a_plan_is_in_bytes_of_ip_and_a_shaper_in_bytes_of_frames() -> None:
+    (queue,) = port((QueuePlan(60e6, 10_000, 75e6),), 1500).queues
+    assert queue.shaper is not None
+    assert queue.shaper.rate == 75_700_000
 
 
 def test_each_rule_of_buffers_has_its_rates() -> None:
@@ -291,15 +303,15 @@ def test_newcomers_have_what_they_send_and_some_room() -> None:
     rounds = Rounds(hold="cap", classes=1)
     rounds.unknown = Unknown(1000, 4e6)
     plan = rounds.tick(**flows)
-    assert mbps(plan) == [99.6, 94]
+    assert (mbps(plan), caps(plan)) == ([99.6, 94], [None, 96])
     # Where others keep them from sending they can have as much as one long flow each none the less.
     rounds.unknown = Unknown(4, 1e6)
     plan = rounds.tick(**flows)
-    assert mbps(plan) == [50, 98.5]
-    # And that is what they have, where they ask for more.
+    assert (mbps(plan), caps(plan)) == ([50, 98.5], [None, 99])
+    # And that is what they have, where they ask for more; while they do not have it the others may.
     rounds.unknown = Unknown(4, 40e6)
     plan = rounds.tick(**flows)
-    assert mbps(plan) == [50, 50]
+    assert (mbps(plan), caps(plan)) == ([50, 50], [None, 60])
     # They have the first class's queue, where they have none of their own.
     rounds = Rounds(hold="cap", classes=1, newcomers=False)
     rounds.unknown = Unknown(1000, 4e6)

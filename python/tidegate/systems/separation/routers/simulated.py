@@ -14,19 +14,23 @@ MOST_WEIGHT, PARTS = 128, 16
 first queue sends eight packets at a time."""
 CAP_BURST = 16 * 1514
 """Bytes that a capped queue may send at once: two turns of the round robin, or it would lose what it may send while it waits for its own."""
+FRAMING = 14
+"""Bytes that a shaper counts beside an IP packet."""
 PORT_QUEUES = 8
 """As many as the paper's router has."""
 
 
-def port(queues: tuple[QueuePlan, ...]) -> Port:
-    """The settings of a port."""
+def port(queues: tuple[QueuePlan, ...], mtu: int) -> Port:
+    """The settings of a port: a plan's rates are of IP packets, which are `mtu` bytes long, and a shaper's of frames."""
     most = max(max(queue.rate_bps for queue in queues), 1.0)
     return Port(
         tuple(
             Queue(
                 bytes=queue.buffer_bytes,
                 weight=max(1, round(MOST_WEIGHT * queue.rate_bps / most)),
-                shaper=None if queue.cap_bps is None else Shaper(round(queue.cap_bps), CAP_BURST),
+                shaper=None
+                if queue.cap_bps is None
+                else Shaper(round(queue.cap_bps * (mtu + FRAMING) / mtu), CAP_BURST),
             )
             for queue in queues
         ),
@@ -41,6 +45,8 @@ class SimulatedRouter:
 
     classes: Classes
     most_queues: int = PORT_QUEUES
+    mtu: int = 1500
+    """Of the port's link."""
     _flows: dict[FiveTuple, int] = field(default_factory=dict)
     _queues: tuple[QueuePlan, ...] = ()
 
@@ -51,7 +57,7 @@ class SimulatedRouter:
     def apply(self, plan: Plan) -> None:
         """Set queues that differ, and move flows that are elsewhere."""
         if plan.queues != self._queues:
-            self.classes.set(port(plan.queues))
+            self.classes.set(port(plan.queues, self.mtu))
             self._queues = plan.queues
         moved: defaultdict[int, list[FiveTuple]] = defaultdict(list)
         for flow, queue in plan.flows.items():
