@@ -160,22 +160,18 @@ def _claims(rate_mbps: float, rows: list[Row]) -> list[Claim]:
                 _named(separated, "largest_off", SEPARATED),
                 -NEAR,
                 NEAR,
-                why="see the README: what a degraded flow may have more than it sends, and what queues of a BDP leave of the link",
+                why="a flow alone in a queue with a buffer that its congestion control empties, or that grows slowly after a loss",
                 form=Percents(8),
             ),
         ]
-    capped = [
-        row
-        for row in separated
-        if row["scheme"] == "cap" and row["phase"] not in ("1 alone", "2 joins", "3 joins")
-    ]
+    capped = [row for row in separated if row["scheme"] == "cap" and row["phase"] != "1 alone"]
     if capped:
         late = medians_of_times(capped, "settled_s", lambda row: f"{row['control']}, {row['phase']}")
         claims.append(
             between(
                 "settled",
                 "ours",
-                "With caps, flows have new shares within 3 s of a degradation, recovery or leave",
+                "With caps, flows have new shares within 3 s of a join, degradation, recovery or leave",
                 late,
                 high=3.0,
                 why="a flow is known to be slow after 1.5 s, and a congestion control takes its time to use what it gets",
@@ -183,13 +179,13 @@ def _claims(rate_mbps: float, rows: list[Row]) -> list[Claim]:
             )
         )
     loss_based = [row for row in rows if not row["control"].startswith("bbr")]
-    used = _named(loss_based, "link_use", ("guarantee", "drr", "fifo"))
+    used = _named(loss_based, "link_use", tuple(SCHEMES))
     if used:
         claims.append(
             between(
                 "used",
                 "ours",
-                "With a loss-based control the link is busy for at least 99 % of the time, but with caps",
+                "With a loss-based control the link is busy for at least 99 % of the time",
                 used,
                 low=0.99,
                 why="a flow alone in a queue with too small a buffer for its congestion control leaves gaps",
