@@ -3,6 +3,7 @@
 # make test   all tests            make dev    debug build and fast tests, for the time between two edits
 # make docs        the site of the pages in dist/site, links checked
 # make wheels      wheels of a release: manylinux2014, x86-64 and aarch64, by zig
+# make wheels-emulated   runs the aarch64 one under an emulator
 # make man         man pages of the commands, in dist/man
 # make wheel       a wheel in dist, which needs no Rust where it is installed
 # make test-docs   runs the commands and the Python of the pages
@@ -118,6 +119,11 @@ wheels: .venv/wheels/.packages
 	done
 	for wheel in dist/*manylinux2014*.whl; do .venv/wheels/bin/auditwheel show $$wheel || exit 1; done
 	@ls -l dist/*manylinux2014*.whl
+
+# The aarch64 wheel under an emulator (apt install qemu-user): STF tests on both engines, and an experiment beside this processor's.
+.PHONY: wheels-emulated
+wheels-emulated: setup
+	$(BIN)/python tools/emulated.py dist/tidegate-*manylinux2014_aarch64*.whl
 
 .PHONY: man
 man: setup

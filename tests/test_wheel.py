@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -154,3 +155,13 @@ def test_it_installs_and_runs_without_rust(wheels: list[Path], tmp_path: Path) -
     wheel = ours[-1]
     run(installed(wheel, tmp_path / "venv"), "run meter.rates --quick", tmp_path)
     assert (tmp_path / "runs" / "meter.rates" / "figure.png").exists()
+
+
+@pytest.mark.soak
+def test_the_aarch64_wheel_runs_under_an_emulator(wheels: list[Path]) -> None:
+    ours = [wheel for wheel in wheels if "aarch64" in wheel.name]
+    if not ours or platform.machine() == "aarch64" or shutil.which("qemu-aarch64") is None:
+        pytest.skip("there is no wheel for aarch64 (make wheels), or no qemu-user")
+    command = [sys.executable, ROOT / "tools" / "emulated.py", ours[-1]]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
