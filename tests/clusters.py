@@ -51,8 +51,13 @@ def started(command: list[str], log: Path, **env: str) -> Iterator[Process]:
 
 
 @contextmanager
-def dask(place: Path, workers: int = 2, *, without: str | None = None) -> Iterator[tuple[str, list[Process]]]:
-    """The address of a scheduler, which has not the module `without`; its process and those of its workers."""
+def dask(
+    place: Path, workers: int = 2, *, without: str | None = None, nanny: bool = False
+) -> Iterator[tuple[str, list[Process]]]:
+    """The address of a scheduler, which has not the module `without`; its process and those of its workers.
+
+    A nanny starts a worker again when it dies.
+    """
     address = f"tcp://127.0.0.1:{free_port()}"
     with ExitStack() as stack:
         host, port = address.removeprefix("tcp://").split(":")
@@ -67,7 +72,7 @@ def dask(place: Path, workers: int = 2, *, without: str | None = None) -> Iterat
             address,
             "--nthreads",
             "1",
-            "--no-nanny",
+            "--nanny" if nanny else "--no-nanny",
         ]
         for number in range(workers):
             folder = str(place / f"worker{number}")

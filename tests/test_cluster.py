@@ -292,6 +292,45 @@ def test_a_scheduler_without_tidegate_is_named(tmp_path: Path) -> None:
     )
 
 
+KILLS = """
+import os, signal
+from matplotlib.figure import Figure
+from tidegate.experiments import Case, Plan
+from tidegate.network import Network
+
+def row(result):
+    if result.seed == 2 and not os.path.exists({harmless!r}):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return {{"x": result.end_s}}
+
+def mine(duration_ms: int = 100):
+    net = Network()
+    a, b = net.host("a"), net.host("b")
+    net.link(a, b, rate="10 Mbit/s", delay="5 ms")
+    net.tcp(a, b)
+    return Plan([Case("one", net, f"{{duration_ms}} ms", row)], lambda rows: [], lambda runs: Figure())
+"""
+
+
+def test_a_run_that_kills_its_workers_is_left_out_and_named(tmp_path: Path) -> None:
+    harmless = tmp_path / "harmless"
+    (tmp_path / "my.py").write_text(KILLS.format(harmless=str(harmless)))
+    words = [sys.executable, "-m", "tidegate.cli", "run", f"{tmp_path}/my.py:mine", "--repeat", "4"]
+    words += ["--out", str(tmp_path / "run")]
+    with dask(tmp_path, nanny=True) as (address, _):
+        done = subprocess.run([*words, "--cluster", address], capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "one, seed 2: 4 workers died running it" in done.stderr
+    rows = json.loads((tmp_path / "run" / "run.json").read_text())["rows"]
+    assert sorted(row["seed"] for row in rows) == [1, 3, 4]
+    harmless.touch()
+    done = subprocess.run([*words, "--resume"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads((tmp_path / "run" / "run.json").read_text())["rows"]
+    assert [row["seed"] for row in rows] == [1, 2, 3, 4]
+
+
 LATE = """
 from matplotlib.figure import Figure
 from tidegate.experiments import Case, Plan

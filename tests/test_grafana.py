@@ -78,6 +78,14 @@ def test_promtool_accepts_rules_and_the_dashboards_expressions(tmp_path: Path) -
         assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_each_alert_is_seen_to_fire_and_to_be_silent() -> None:
+    alerts = set(re.findall(r"- alert: (\w+)", (FOLDER / "alerts.yml").read_text()))
+    tests = (FOLDER / "alerts_test.yml").read_text()
+    asked = re.findall(r"alertname: (\w+)\n(\s+exp_alerts:)?", tests)
+    assert {name for name, fires in asked if fires} == alerts
+    assert {name for name, fires in asked if not fires} == alerts
+
+
 @pytest.fixture
 def two() -> Iterator[Place]:
     with place(2) as made:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -12,7 +14,9 @@ import pytest
 from conftest import read_pcap
 from live import again_if_disturbed, labs_of, needs_iperf3, needs_namespaces, undisturbed, watched
 from tidegate.control import Controller, Digest, SwitchApi
+from tidegate.experiments.plan import Run
 from tidegate.network import Link, Network
+from tidegate.report import flent
 from tidegate.results import TABLES, Result
 
 pytestmark = [needs_namespaces, needs_iperf3]
@@ -131,6 +135,27 @@ def test_samples_keep_their_period(live: Result) -> None:
     assert times.diff().median() == pytest.approx(0.01, abs=0.002)
     received = samples(live, "plain")["bytes_received"]
     assert received.is_sorted()
+
+
+def test_flent_reads_a_live_run(live: Result, tmp_path: Path) -> None:
+    tables = {name: getattr(live, name) for name in TABLES}
+    data = flent.of_run(Run("case", 1, [], tables), "live", 1.8e9)
+    assert data is not None
+    assert data["metadata"]["STEP_SIZE"] == pytest.approx(0.01, abs=0.002)
+    found = {
+        about["LABEL"]: name for name, about in data["metadata"]["SERIES_META"].items() if "LABEL" in about
+    }
+    for label in ("plain", "marked", "sized"):
+        rates = data["results"][found[label]]
+        assert len(rates) == len(data["x_values"])
+        received = samples(live, label)["bytes_received"][-1]
+        total = sum(rate for rate in rates if rate is not None) * data["metadata"]["STEP_SIZE"]
+        assert total == pytest.approx(received * 8e-6, rel=0.05), label
+    assert {"t", "val", "tcp_rtt", "tcp_cwnd"} <= data["raw_values"][found["plain"]][1].keys()
+    written = tmp_path / "live.flent.gz"
+    written.write_bytes(gzip.compress(json.dumps(data).encode()))
+    resultset = pytest.importorskip("flent.resultset", reason="needs flent (`make extras`)")
+    assert found["plain"] in resultset.load(str(written)).series_names
 
 
 def test_ecn_is_negotiated_if_it_is_asked_for(live: Result, captures: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from conftest import Run
+from tidegate._core import __version__
 from tidegate.experiments import find, run, sweep, tune
 from tidegate.experiments.columns import Column
 from tidegate.experiments.landscape import Landscape
@@ -100,6 +101,7 @@ def test_a_sweep_and_a_study_have_reports(browser: Any, tmp_path: Path) -> None:
         assert page.locator("#figure img").evaluate("image => image.naturalWidth") > 100
         words, wanted = page.inner_text("#repeat pre").split(" --"), command.split(" --")
         assert sorted(words) == sorted(wanted)
+        assert f"tidegate{__version__}" in "".join(page.inner_text("#parameters").split())
         table, count = ("#rows", 2 * 2) if kind == "sweep" else ("#trials", 2)
         assert page.locator(f"{table} tbody tr").count() == count
         for link in page.locator("nav a").all():
@@ -131,7 +133,7 @@ def test_hostile_names_in_studies_and_comparisons() -> None:
     evil = '</script><img src=x onerror="alert(2)">'
     study = {"experiment": evil, "objectives": [[evil, "minimize"]], "best": [], "trials": [{evil: evil}]}
     study |= {"parameters": {evil: evil}, "ranges": [evil], "where": [[evil, evil]], "seeds": [1]}
-    study |= {"batch": 1, "prune": True, "warnings": [evil]}
+    study |= {"batch": 1, "prune": True, "warnings": [evil], "versions": {evil: evil}}
     side = {
         "name": evil,
         "experiment": evil,

@@ -22,7 +22,7 @@ from tidegate.experiments import digests
 from tidegate.experiments.answer import Answer
 from tidegate.experiments.columns import Column, chosen
 from tidegate.experiments.executors import for_machine
-from tidegate.experiments.folder import as_png
+from tidegate.experiments.folder import as_png, versions
 from tidegate.experiments.input_file import File, identity, recorded
 from tidegate.experiments.jobs import Ended, Executor, Jobs, NotCarriedOut
 from tidegate.experiments.plan import Run
@@ -607,6 +607,7 @@ def _written(
         "trials": trials,
         "best": best,
         "warnings": warnings,
+        "versions": versions(),
         "out": str(out),
     }
     try:

@@ -1,6 +1,6 @@
 """Reports of runs: one HTML file with figures, tables, claims, parameters and versions, which needs no network.
 
-`page` writes it, `searches` those of studies and comparisons, `series` takes the time series of a run's tables, `flent` writes live runs as flent's data files. Scripts and styles
+`page` writes it, `searches` those of studies and comparisons, `series` takes the time series of a run's tables, `flent` writes runs as flent's data files. Scripts and styles
 are in `tidegate/assets`; uPlot (MIT) draws.
 """
 

@@ -35,11 +35,12 @@ def of_study(record: Record, png: bytes) -> str:
     ]
     parameters = [{"parameter": name, "value": spoken(value)} for name, value in record["parameters"].items()]
     parameters += [{"parameter": "range", "value": one} for one in record["ranges"]]
+    versions = [{"of": name, "version": value} for name, value in record["versions"].items()]
     sections = {
         "best": ("Best trials", table(best)),
         "figure": ("Figure", figure(png, f"Figure of a study of {record['experiment']}")),
         "trials": ("Trials", table(record["trials"])),
-        "parameters": ("Parameters", table(parameters)),
+        "parameters": ("Parameters and versions", table(parameters) + table(versions)),
         "repeat": _repeat(study_command(record)),
     }
     return _page(f"study of {record['experiment']}", sections, record["warnings"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -9,6 +10,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from tidegate.systems.meter.experiments.contenders import CONTENDERS
+
+LETTERS = 13
+"""Of a title, to an inch."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +36,8 @@ def draw_grid(
     """The values by contender and cell; `cells` are their names and texts. A cell without a value stays empty."""
     grid = np.array([[values[scheme].get(cell, np.nan) for scheme in values] for cell in cells])
     longest = max(map(len, cells.values()))
-    figure = Figure(
-        figsize=(2.2 + 0.08 * longest + 0.68 * len(values), 3.2 + 0.32 * len(cells)), layout="constrained"
-    )
+    width = 2.2 + 0.08 * longest + 0.68 * len(values)
+    figure = Figure(figsize=(width, 3.2 + 0.32 * len(cells)), layout="constrained")
     panel = figure.subplots()
     image = panel.imshow(
         np.clip(grid, shading.low, shading.high),
@@ -69,5 +72,6 @@ def draw_grid(
     )
     panel.set_yticks(range(len(cells)), list(cells.values()), fontsize=9)
     figure.colorbar(image, ax=panel, label=shading.label, pad=0.02)
-    figure.suptitle(title, fontsize=10)
+    shown = [textwrap.fill(line, round(width * LETTERS)) for line in title.splitlines()]
+    figure.suptitle("\n".join(shown), fontsize=10)
     return figure
