@@ -8,12 +8,15 @@ FROM rust:1.95.0-bookworm AS build
 # That of the image, which has no clippy and rustfmt: rust-toolchain.toml would fetch them.
 ENV RUSTUP_TOOLCHAIN=1.95.0
 RUN apt-get update \
-    && apt-get install -y --no-install-recommends python3=3.11.* python3-venv=3.11.* \
+    && apt-get install -y --no-install-recommends python3=3.11.* python3-dev=3.11.* python3-venv=3.11.* \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
-COPY requirements.lock .
+COPY requirements.lock requirements-run.lock ./
+# What it needs, in the versions that the tests have run with, checked by their hashes. jenkspy is compiled on aarch64, where it has no
+# wheel: the second stage has no compiler.
 RUN python3 -m venv /opt/build \
-    && /opt/build/bin/pip install --no-cache-dir --require-hashes -r requirements.lock
+    && /opt/build/bin/pip install --no-cache-dir --require-hashes -r requirements.lock \
+    && /opt/build/bin/pip wheel --no-cache-dir --require-hashes -r requirements-run.lock -w /dist
 COPY . .
 RUN /opt/build/bin/maturin build --release --strip --compatibility pypi --out /dist
 
@@ -23,10 +26,7 @@ RUN apt-get update \
         clang=1:14.* ethtool=1:6.* iperf3=3.* iproute2=6.* iputils-ping=3:* libbpf1=1:1.* \
     && rm -rf /var/lib/apt/lists/*
 COPY --from=build /dist /dist
-# What it needs, in the versions that the tests have run with, checked by their hashes; then the wheel alone.
-COPY requirements-run.lock /dist/
-RUN pip install --no-cache-dir --require-hashes -r /dist/requirements-run.lock \
-    && pip install --no-cache-dir --no-deps --no-index /dist/*.whl \
+RUN pip install --no-cache-dir --no-deps --no-index /dist/*.whl \
     && pip check \
     && rm -rf /dist
 WORKDIR /work
