@@ -121,8 +121,8 @@ def test_what_is_not_run_is_there() -> None:
 def commands(page: Path) -> Iterator[str]:
     """What begins with `tidegate` in code, in order: lines of blocks, with those they go on in, and words in backticks."""
     text = re.sub(r"\\\n\s*", "", page.read_text())
-    of_blocks = r"^[ \t]*(?:[$#] )?(?:sudo )?(?:ip netns exec \w+ )?(?:\.venv/bin/)?(tidegate [a-z-].*)"
-    in_backticks = r"`(?:\.venv/bin/)?(tidegate\s[a-z][^`]*)`"
+    of_blocks = r"^[ \t]*(?:[$#] )?(?:sudo )?(?:ip netns exec \w+ |docker run (?:-\S+ )+)?(?:\S*bin/)?(tidegate [a-z-].*)"
+    in_backticks = r"`(?:sudo )?(?:\S*bin/)?(tidegate\s[a-z][^`]*)`"
     found = {}
     for match in re.finditer(of_blocks, text, re.MULTILINE):
         if not re.match(r"tidegate (is|runs|has|and|in)\b", match[1]):

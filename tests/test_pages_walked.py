@@ -34,6 +34,7 @@ NOT_WALKED = {
     ): "interfaces of the reader's; those of `Try it` are walked below",
     ("*", "tidegate lab topology.json"): "a file of the reader's",
     ("*", "tidegate run *--backend live*"): "in real time between real hosts: test_live*.py",
+    ("docs/install.md", "tidegate demo*"): "of an installed wheel: test_wheel.py",
     ("docs/view.md", "tidegate run *--view"): "stays until Ctrl-C: test_view*.py",
     ("docs/cluster.md", "* --cluster slurm *"): "needs SLURM: test_cluster.py starts one",
     ("docs/cluster.md", "* --cluster tls://*"): "a scheduler of the reader's: test_cluster.py starts one",
