@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -42,6 +43,10 @@ except Exception as error:
 """
 
 
+LEARNING_SWITCH = ROOT / "examples/p4/learning_switch/learning_switch.p4"
+FLOOD = "mc_mgrp_create 1\nmc_node_create 0 1 2\nmc_node_associate 1 0\n"
+
+
 @pytest.fixture
 def python(tmp_path: Path) -> dict[str, str]:
     """The environment of a Python that sees Debian's Mininet, and nothing else of Debian's."""
@@ -55,16 +60,20 @@ def python(tmp_path: Path) -> dict[str, str]:
     return os.environ | {"PYTHONPATH": f"{ROOT / 'python'}:{tmp_path / 'only'}"}
 
 
+def alone(
+    words: list[Path], env: dict[str, str], cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run Python in a network namespace of its own: Mininet names interfaces s1-eth1, and that of two tests at once would be the same."""
+    command = ["unshare", "--net", sys.executable, *map(str, words)]
+    return subprocess.run(command, env=env, cwd=cwd, capture_output=True, text=True, timeout=180, check=False)
+
+
 @needs_root
 def test_a_network_of_mininet(tmp_path: Path, python: dict[str, str]) -> None:
     script, commands = tmp_path / "network.py", tmp_path / "flood.txt"
     script.write_text(NETWORK)
-    commands.write_text("mc_mgrp_create 1\nmc_node_create 0 1 2\nmc_node_associate 1 0\n")
-    # In a namespace of its own: Mininet names interfaces s1-eth1, and that of two tests at once would be the same.
-    done = subprocess.run(
-        ["unshare", "--net", sys.executable, str(script), str(ROOT / "examples/p4/learning_switch/learning_switch.p4"), str(commands)],
-        env=python, capture_output=True, text=True, timeout=180, check=False,
-    )  # fmt: skip
+    commands.write_text(FLOOD)
+    done = alone([script, LEARNING_SWITCH, commands], python)
     assert done.returncode == 0, done.stderr
     assert "lost 0.0" in done.stdout
     assert "port 1: s1-eth1" in done.stdout
@@ -72,6 +81,19 @@ def test_a_network_of_mininet(tmp_path: Path, python: dict[str, str]) -> None:
     assert "s2: no program is given; write program='PROG.p4'" in done.stdout
     left = subprocess.run(["pgrep", "-f", str(commands)], capture_output=True, text=True, check=False)
     assert left.stdout == ""
+
+
+@needs_root
+def test_the_page_s_example_runs(tmp_path: Path, python: dict[str, str]) -> None:
+    (block,) = re.findall(
+        r"```python\n(from mininet\.net.*?)```", (ROOT / "docs/exercises.md").read_text(), re.S
+    )
+    (tmp_path / "page.py").write_text("from mininet.log import setLogLevel; setLogLevel('info')\n" + block)
+    (tmp_path / "router.p4").write_text(LEARNING_SWITCH.read_text())
+    (tmp_path / "s1-commands.txt").write_text(FLOOD)
+    done = alone([tmp_path / "page.py"], python, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "0% dropped (2/2 received)" in done.stdout + done.stderr
 
 
 def test_without_mininet_the_cure_is_said() -> None:

@@ -40,6 +40,10 @@ NOT_RUN = {
     ): "a line of a file of the examples",
     ("python/tidegate/systems/separation/README.md", "# separate.py"): "needs a Juniper router",
     ("docs/live.md", "from tidegate.control import Port, Queue"): "needs root: real hosts",
+    (
+        "docs/exercises.md",
+        "from mininet.net import Mininet",
+    ): "needs root, Mininet and files: test_mininet.py",
 }
 """Page and first line of Python blocks that are compiled only, and why."""
 NEEDS = {"cluster.md": "distributed"}
