@@ -33,6 +33,7 @@ NOT_WALKED = {
         "tidegate switch *",
     ): "interfaces of the reader's; those of `Try it` are walked below",
     ("*", "tidegate lab topology.json"): "a file of the reader's",
+    ("docs/exercises.md", "tidegate lab pod-topo/topology.json"): "a file of the public tutorials",
     ("*", "tidegate run *--backend live*"): "in real time between real hosts: test_live*.py",
     ("docs/install.md", "tidegate demo*"): "of an installed wheel: test_wheel.py",
     ("docs/view.md", "tidegate run *--view"): "stays until Ctrl-C: test_view*.py",
