@@ -107,6 +107,8 @@ def test_this_tree_runs_from_an_empty_environment(packed: Path, tmp_path: Path) 
     assert "complete" in run(programs, "completion bash", here)
     run(programs, "new system mark", here)
     assert "mark" in run(programs, "list ./mark:threshold", here)
+    run(programs, "run meter.rates --quick", here)
+    assert (here / "runs" / "meter.rates" / "figure.png").exists()
     run(programs, "demo --sim --out demo", here)
     assert (here / "demo" / "figure.png").stat().st_size > 10_000
     # Their scripts and styles are in the wheel.

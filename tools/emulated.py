@@ -18,7 +18,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 import zipfile
 from pathlib import Path
@@ -95,8 +94,7 @@ def compile_package(source: Path, into: Path) -> None:
     zig = next((ROOT / ".venv" / "wheels").glob("lib/python*/site-packages/ziglang/zig"), None)
     if zig is None:
         stop("zig is not found in .venv/wheels; make wheels installs it")
-    with tarfile.open(source) as packed:
-        packed.extractall(into, filter="data")
+    shutil.unpack_archive(source, into)
     (unpacked,) = into.glob(f"{COMPILED}-*")
     (code,) = unpacked.glob(f"{COMPILED}/src/jenks.c")
     # Python's headers alone: zig has a C library of its own.

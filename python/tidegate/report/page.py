@@ -209,9 +209,8 @@ def _run(record: Record, runs: Sequence[Run], png: bytes | None, room: list[int]
     parameters += [
         {"parameter": f"{name}, each of", "value": _values(values)} for name, values in over.items()
     ]
-    versions = [{"of": name, "version": value} for name, value in record.get("versions", {}).items()]
     parts.append(
-        f'<section id="{prefix}parameters"><h2>Parameters and versions</h2>{table(parameters)}{table(versions)}</section>'
+        f'<section id="{prefix}parameters"><h2>Parameters and versions</h2>{table(parameters)}{made_by(record)}</section>'
     )
     parts.append(
         f'<section id="{prefix}repeat"><h2>Repeat it</h2><pre tabindex=0>{escape(command(record))}</pre></section>'
@@ -256,6 +255,11 @@ def _together(places: Sequence[Path], records: Sequence[Record]) -> str:
 def spoken(value: object) -> object:
     """A value of a parameter as a table has it."""
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else in_words(value)
+
+
+def made_by(record: Record) -> str:
+    """A table of the versions in a record; records of early versions have none."""
+    return table([{"of": name, "version": value} for name, value in record.get("versions", {}).items()])
 
 
 def table(rows: Sequence[Record]) -> str:

@@ -9,7 +9,7 @@ from html import escape
 
 from tidegate.experiments.input_file import as_given
 from tidegate.experiments.registry import Experiment
-from tidegate.report.page import Record, experiment_of, figure, spoken, table, whole
+from tidegate.report.page import Record, experiment_of, figure, made_by, spoken, table, whole
 
 
 def _section(name: str, title: str, body: str) -> str:
@@ -35,12 +35,11 @@ def of_study(record: Record, png: bytes) -> str:
     ]
     parameters = [{"parameter": name, "value": spoken(value)} for name, value in record["parameters"].items()]
     parameters += [{"parameter": "range", "value": one} for one in record["ranges"]]
-    versions = [{"of": name, "version": value} for name, value in record["versions"].items()]
     sections = {
         "best": ("Best trials", table(best)),
         "figure": ("Figure", figure(png, f"Figure of a study of {record['experiment']}")),
         "trials": ("Trials", table(record["trials"])),
-        "parameters": ("Parameters and versions", table(parameters) + table(versions)),
+        "parameters": ("Parameters and versions", table(parameters) + made_by(record)),
         "repeat": _repeat(study_command(record)),
     }
     return _page(f"study of {record['experiment']}", sections, record["warnings"])
