@@ -117,6 +117,28 @@ def test_a_run_that_is_viewed(tmp_path: Path) -> None:
     assert "Traceback" not in rest
 
 
+def test_a_signal_that_wakes_nobody_ends_a_page_all_the_same() -> None:
+    # As one does that comes between Python's last look for signals and the wait: here another thread takes it.
+    text = """if True:
+        import signal, threading
+        from tidegate.lab.death import handled, interrupting
+        from tidegate.view.page import Page
+        threading.Thread(target=threading.Event().wait, daemon=True).start()
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+        with handled(interrupting(), [signal.SIGTERM]), Page() as page:
+            page.stay(id, begin=lambda: print("begun", flush=True))
+    """
+    with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE) as made:
+        try:
+            assert made.stdout is not None
+            assert made.stdout.readline() == b"begun\n"
+            time.sleep(0.5)
+            made.send_signal(signal.SIGTERM)
+            assert made.wait(20) == 0
+        finally:
+            made.kill()
+
+
 @pytest.mark.live
 @pytest.mark.untimed
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")

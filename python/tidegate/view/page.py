@@ -145,11 +145,12 @@ class Page:
     def stay(
         self,
         hear: Callable[[dict[str, Any]], None],
-        period_s: float = 60.0,
+        period_s: float = 1.0,
         begin: Callable[[], None] = lambda: None,
     ) -> None:
         """Until Ctrl-C, SIGTERM or SIGHUP, or until the process that serves it has ended: `hear` hears what readers ask for, and
-        nothing once in a period. Who is told of the page by `begin` can end it from then on.
+        nothing once in a period. Who is told of the page by `begin` can end it from then on, within a period: Python sees a signal that
+        comes just before it begins to wait after that.
         """
         try:
             begin()
