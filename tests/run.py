@@ -92,31 +92,35 @@ def python(*words: str, parallel: bool) -> int:
     return _run(str(BIN / "pytest"), *spread, *words)
 
 
-def again(tests: str) -> int:
+def again(tests: str, *cache: str) -> int:
     """Those of the tests that have failed, a second time and one after another: they fail if they fail twice.
 
     A machine that others use too can be too slow for a test that waits for something.
     """
     print("tests failed: those alone, a second time", file=sys.stderr)
-    return python("-m", tests, "--last-failed", "--last-failed-no-failures", "none", parallel=False)
+    return python("-m", tests, "--last-failed", "--last-failed-no-failures", "none", *cache, parallel=False)
 
 
 def together() -> int:
     """All but the live tests that measure time. Those that measure none mostly wait, so they run in a process of their own."""
+    # What has failed is noted by each of the two in a folder of its own.
+    cache = ("-o", "cache_dir=.pytest_cache/untimed")
     with tempfile.TemporaryFile() as said:
-        command = [str(BIN / "pytest"), "-m", "untimed", "--durations=5", "-p", "no:cacheprovider"]
+        command = [str(BIN / "pytest"), "-m", "untimed", "--durations=5", *cache]
         untimed = subprocess.Popen(
             command, cwd=ROOT, env=_environment(), stdout=said, stderr=subprocess.STDOUT
         )
         try:
             code = python("-m", POOL, "--durations=15", parallel=True)
-            code = untimed.wait() or (again(POOL) if code == TESTS_FAILED else code)
+            beside = untimed.wait()
         finally:
             untimed.terminate()
             untimed.wait()
         said.seek(0)
         print("+", *command, said.read().decode(), file=sys.stderr, flush=True)
-    return code
+    code = again(POOL) if code == TESTS_FAILED else code
+    beside = again("untimed", *cache) if beside == TESTS_FAILED else beside
+    return code or beside
 
 
 def live() -> int:
