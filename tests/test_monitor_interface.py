@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import pty
+import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import termios
 import threading
 import time
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -22,7 +28,7 @@ import pytest
 from namespaces import ip, needs_root, within
 from switches import wait_for
 from tidegate._core import TidegateError
-from tidegate.monitor import LOOKED_AT, Interfaces, _of_interfaces, _Rates, end
+from tidegate.monitor import LOOKED_AT, Interfaces, _of_interfaces, _Rates, _summary, end
 
 _numbers = count()
 BYTES = 3_000_000
@@ -49,11 +55,11 @@ def pair() -> Iterator[tuple[str, str]]:
             ip("netns", "del", name)
 
 
-def transfer(pair: tuple[str, str], size: int = BYTES) -> int:
-    """A connection from 10.8.0.1 to port 80 of 10.8.0.2 that carries so many bytes; how many the kernel has sent again."""
+def transfer(pair: tuple[str, str], size: int = BYTES, port: int = 80) -> int:
+    """A connection from 10.8.0.1 to a port of 10.8.0.2 that carries so many bytes; how many the kernel has sent again."""
 
     def listen() -> socket.socket:
-        listener = socket.create_server(("10.8.0.2", 80))
+        listener = socket.create_server(("10.8.0.2", port))
         listener.settimeout(10)
         return listener
 
@@ -68,7 +74,7 @@ def transfer(pair: tuple[str, str], size: int = BYTES) -> int:
     server.start()
 
     def send() -> int:
-        with socket.create_connection(("10.8.0.2", 80), timeout=10) as one:
+        with socket.create_connection(("10.8.0.2", port), timeout=10) as one:
             one.sendall(bytes(size))
             one.shutdown(socket.SHUT_WR)
             assert one.recv(1) == b""
@@ -203,6 +209,78 @@ def test_the_command_for_a_time(pair: tuple[str, str], tmp_path: Path) -> None:
     assert {flow["payload_bytes"] for flow in answer["flows"]} == {0, BYTES + resent}
     assert answer["interrupted"] is False
     assert out.exists()
+
+
+@needs_root
+def test_packets_that_nobody_takes_are_counted(pair: tuple[str, str]) -> None:
+    """Nobody reads meanwhile: what the socket's buffer has no room for is missed, and said so."""
+
+    def send(count: int) -> None:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+            one.connect(("10.8.0.2", 9))
+            for _ in range(count):
+                with suppress(ConnectionRefusedError):
+                    one.send(bytes(1400))
+
+    with within(f"/run/netns/{pair[0]}", lambda: Interfaces(["eth"])) as watched:
+        watched.run(0.05)
+        for _ in range(10):
+            within(f"/run/netns/{pair[0]}", lambda: send(10_000))
+            dropped = watched.answer()["dropped_packets"]
+            if dropped:
+                break
+        watched.run(0.2)
+        answer, warnings = watched.answer(), watched.end()
+    assert answer["dropped_packets"] >= dropped > 0
+    heard = sum(flow["packets"] for flow in answer["flows"] if flow["dst_port"] == 9)
+    assert 0 < heard < 100_000
+    assert (
+        f"{answer['dropped_packets']} packets came faster than they were taken; they are left out" in warnings
+    )
+    assert f", {answer['dropped_packets']:,} missed in " in _summary(answer, 1, 20)
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("options", "ports"),
+    [
+        (["--top", "2"], [81, 80]),
+        (["--top", "3", "--sort", "first_s"], [80, 80, 81]),
+        (["--match", "10.8.0.2:80"], [80, 80]),
+    ],
+    ids=["by bytes", "the first", "of one port"],
+)
+def test_a_terminal_has_a_table_while_it_lasts(
+    pair: tuple[str, str], options: list[str], ports: list[int]
+) -> None:
+    """On a terminal of its own: drawn each interval, in the order and with the flows that were asked for."""
+    mine, theirs = pty.openpty()
+    with os.fdopen(mine, "rb", buffering=0) as terminal:
+        size = struct.pack("HHHH", 40, 150, 0, 0)
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, size)
+        words = command(pair[0], "--interval", "0.2", "--duration", "3", *options)
+        environment = os.environ | {"TERM": "xterm"}
+        with subprocess.Popen(words, stdout=theirs, stderr=theirs, stdin=theirs, env=environment) as other:
+            os.close(theirs)
+            wait_for(lambda: within(f"/run/netns/{pair[0]}", is_watched), 30)
+            transfer(pair, 100_000)
+            transfer(pair, 3_000_000, port=81)
+            said = b""
+            # A terminal whose last user is gone gives an error.
+            with suppress(OSError):
+                while part := terminal.read(1 << 16):
+                    said += part
+            assert other.wait(30) == 0
+    text = said.decode()
+    # Each look goes over the last one: up by its lines, which are cleared.
+    frames = re.split(r"(?:\x1b\[1A\x1b\[2K)+", text)
+    assert len(frames) > 5
+    drawn = [frame for frame in frames if "10.8.0.2:80" in frame]
+    # The last one may be the table at the end, and the one before is of the whole time as well.
+    rows = [line for line in drawn[-2].splitlines() if "tcp" in line]
+    assert [int(re.findall(r"10\.8\.0\.2:(\d+)", row)[0]) for row in rows] == ports, text
+    assert "Mbit/s now" in drawn[-2]
+    assert "RTT rule exact" in drawn[-2]
 
 
 @needs_root

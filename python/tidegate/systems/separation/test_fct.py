@@ -76,6 +76,18 @@ def test_rows_say_what_flows_and_queues_have(tmp_path: Path) -> None:
     assert found["rtt-2"]["classes_right"] > 0.95
 
 
+@pytest.mark.slow
+def test_classes_by_round_trip_time_take_its_advantage_away(tmp_path: Path) -> None:
+    """In one queue flows of short round-trip times are sooner done; with classes by it those of either half take as long."""
+    found = rows(
+        tmp_path / "out", contenders=("fifo-1", "rtt-4"), arrivals=("once",), flows=60, rate_mbps=50.0
+    )
+    assert found["fifo-1"]["short_over_long"] < 0.8
+    assert 0.9 < found["rtt-4"]["short_over_long"] < 1.1
+    assert found["rtt-4"]["jain"] > found["fifo-1"]["jain"]
+    assert found["rtt-4"]["classes_right"] > 0.99
+
+
 @pytest.mark.parametrize(
     ("contender", "aqm", "bdps"),
     [
