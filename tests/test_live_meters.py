@@ -6,13 +6,13 @@ import random
 
 import pytest
 
-from live import again_if_disturbed, needs_iperf3, needs_namespaces
+from live import again_if_disturbed, needs_iperf3, needs_namespaces, watched
 from tidegate import TidegateError
 from tidegate.hosts import linux_qdisc
 from tidegate.lab.routers import Ways, refusals
 from tidegate.network import Link, Network, Node, Qdisc
 from tidegate.systems.meter.experiments.contenders import CONTENDERS
-from tidegate.systems.meter.experiments.customer import PASSED, Customer, excess, sent
+from tidegate.systems.meter.experiments.customer import PASSED, Customer, excess, retransmits_since, sent
 
 LINUX = [name for name, way in CONTENDERS.items() if way.qdisc is not None]
 
@@ -29,7 +29,7 @@ def test_each_holds_datagrams_to_its_rate(name: str) -> None:
         pytest.skip(lacking)
     at = Customer(name, 10, 5, apart=True)
     at.udp(2)
-    result = at.attach("100 ms").run("4 s", backend="live")
+    result = watched(at.attach("100 ms").run("4 s", backend="live"))
     passed = sent(result, PASSED)
     # The policer's bucket is empty after 1.05 s.
     assert passed.mbps(2.5) == pytest.approx(10, rel=0.03)
@@ -54,11 +54,26 @@ def test_no_sender_gets_more_than_the_rate_and_the_burst(seed: int) -> None:
             off="200 ms",
             start=f"{draw.randrange(500)} ms",
         )
-    passed = sent(at.attach("20 ms", sinks=False).run("6 s", backend="live"), PASSED)
+    passed = sent(watched(at.attach("20 ms", sinks=False).run("6 s", backend="live")), PASSED)
     # Samples are read some milliseconds late on a busy machine: as much of the rate may be counted too early.
     assert excess(passed, 2) <= at.burst + 0.01 * 2e6 / 8 + 1_500
     # They send more than the rate: it is used.
     assert passed.bytes[-1] > 0.9 * 2e6 / 8 * 6
+
+
+@needs_namespaces
+@needs_iperf3
+@again_if_disturbed
+def test_flows_with_ecn_lose_nothing_and_share_the_rate() -> None:
+    """The fair meter's shares and losses: eight flows of CUBIC with ECN, five packets an RTT each, from the sixth second on."""
+    at = Customer("fair", 40, 12, apart=True)
+    for _ in range(8):
+        at.tcp("cubic", ecn="on")
+    result = watched(at.attach("100 ms").run("16 s", backend="live"), late_ms=2)
+    assert [retransmits_since(result, flow, 5) for flow in at.flows] == [0] * 8
+    shares = [one.mbps(6) for one in at.histories(result)]
+    assert min(shares) > 0.8 * 40 / 8
+    assert sum(shares) == pytest.approx(40, rel=0.02)
 
 
 def line() -> tuple[Network, Node, Link]:
