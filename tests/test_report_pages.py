@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,13 @@ def opened(browser: Any, file: Path, **more: Any) -> tuple[Any, list[str]]:
     )
     page.goto(f"file://{file}")
     return page, said
+
+
+def point(page: Any, chart: str) -> None:
+    """Move the mouse over a chart, to its left, where its first point is."""
+    over = page.locator(chart).locator(".u-over")
+    box = over.bounding_box()
+    over.hover(position={"x": 0.1 * box["width"], "y": 0.5 * box["height"]})
 
 
 @pytest.mark.slow
@@ -104,6 +112,11 @@ def test_a_sweep_and_a_study_have_reports(browser: Any, tmp_path: Path) -> None:
         assert f"tidegate{__version__}" in "".join(page.inner_text("#parameters").split())
         table, count = ("#rows", 2 * 2) if kind == "sweep" else ("#trials", 2)
         assert page.locator(f"{table} tbody tr").count() == count
+        # A line of two rates; of a study the history and what each of two parameters did.
+        assert page.locator("#charts .chart canvas").count() == (1 if kind == "sweep" else 3)
+        point(page, "#charts .chart >> nth=0")
+        legend = page.locator("#charts .chart >> nth=0").locator(".u-legend").inner_text()
+        assert ("to" in legend) == (kind == "sweep"), legend
         for link in page.locator("nav a").all():
             assert page.locator(link.get_attribute("href") or "none").count() == 1
         page.close()
@@ -125,13 +138,20 @@ def test_a_comparison_has_a_report(browser: Any, folder: Path, tidegate: Run, tm
         == 2
     )
     assert page.inner_text("#repeat pre") == f"tidegate {' '.join(words)} --out {out}"
+    assert page.locator("#charts .chart canvas").count() == 1
+    point(page, "#charts .chart")
+    # The case that is pointed at, its median, and from the least to the greatest.
+    legend = page.locator("#charts .u-legend").inner_text()
+    assert "n1" in legend
+    assert re.search(r"[\d.]+ \[[\d.]+ to [\d.]+\]", legend), legend
     page.close()
     assert said == []
 
 
 def test_hostile_names_in_studies_and_comparisons() -> None:
     evil = '</script><img src=x onerror="alert(2)">'
-    study = {"experiment": evil, "objectives": [[evil, "minimize"]], "best": [], "trials": [{evil: evil}]}
+    study = {"experiment": evil, "objectives": [[evil, "minimize"]], "best": []}
+    study |= {"trials": [{"trial": 0, "state": evil, evil: 1.0, f"of {evil}": evil}]}
     study |= {"parameters": {evil: evil}, "ranges": [evil], "where": [[evil, evil]], "seeds": [1]}
     study |= {"batch": 1, "prune": True, "warnings": [evil], "versions": {evil: evil}}
     side = {
@@ -147,4 +167,5 @@ def test_hostile_names_in_studies_and_comparisons() -> None:
     compared = {"sides": [side], "rows": [row], "left_out": [evil], "confidence": 0.95}
     for text in (searches.of_study(study, b""), searches.of_comparison(compared, b"", evil)):
         assert "<img src=x" not in text
-        assert text.count("</script>") == 1
+        # The page's own, and what its charts are drawn from.
+        assert text.count("</script>") == text.count("<script") == 2

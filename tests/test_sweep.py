@@ -136,6 +136,16 @@ def test_lines_of_one_parameter_have_each_scheme_s_spread() -> None:
         Landscape(("n",), by="z").draw(rows)
 
 
+def test_the_column_of_itself_is_one_that_varies_within_a_case() -> None:
+    rows: list[dict[str, Any]] = [
+        {"of": f"case-{case}", "n": n, "rtt_ms": float(case), "y_mbps": 10.0 * n}
+        for case in (1, 2)
+        for n in (1, 2)
+    ]
+    assert Landscape(("n",), likely=("rtt_ms",)).measured(rows) == Column("y_mbps")
+    assert Landscape(("n",), likely=("rtt_ms",)).measured(rows[::2]) == Column("rtt_ms")
+
+
 def test_a_cell_without_the_column_is_empty_in_the_figure() -> None:
     rows: list[dict[str, Any]] = [
         {"case": "a", "seed": 1, "of": "a", "n": n, "y": y} for n, y in ((1, 2.0), (2, None))

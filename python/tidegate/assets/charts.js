@@ -1,5 +1,8 @@
 // Charts with uPlot: the same in reports and in the dashboard. Colours can be told apart with each common kind of colour blindness; dashes
 // tell series apart where colours come again. Keys on a focused chart: arrows move the cursor, + and - zoom, 0 shows all.
+//
+// `over` is what differs where a chart is not over time: `x`, what it is over; `ticks`, names of the places 0, 1, ...; `log`, whether its x
+// axis is logarithmic; and of each series `points`, whether it has no line, `ends`, lowest and highest values, and `texts` for the legend.
 "use strict";
 const LIGHT = ["#2e5da2", "#b97400", "#00a274", "#d14646", "#b974a2", "#748bd1", "#744600", "#464646"];
 const DARK = ["#46a2e8", "#ffb917", "#2ed18b", "#ff8b46", "#b98bb9", "#a2e8ff", "#b97446", "#b9b9b9"];
@@ -26,15 +29,35 @@ function unpack(text) {
 
 function gaps(values) { return Array.from(values, (value) => (Number.isNaN(value) ? null : value)); }
 
-function axes() {
+// At places of a scale; of many names some, and the begin of long ones.
+const ROOM = 12, CUT = 14;
+
+function named(ticks) {
+  const step = Math.ceil(ticks.length / ROOM);
+  const names = ticks.map((name) => (name.length > CUT ? name.slice(0, CUT - 1) + "…" : name));
+  return { splits: () => names.map((_, at) => at).filter((at) => at % step === 0), values: (_, places) => places.map((at) => names[at] ?? "") };
+}
+
+// 1, 2 and 5 times powers of ten; of many powers each one, or each third.
+function decades(min, max) {
+  const least = Math.floor(Math.log10(min)), most = Math.ceil(Math.log10(max)), found = [];
+  const steps = most - least < 4 ? [1, 2, 5] : [1], by = most - least > 8 ? 3 : 1;
+  for (let power = least; power <= most; power += by) found.push(...steps.map((step) => step * 10 ** power));
+  return found.filter((value) => value >= min && value <= max);
+}
+
+function axes(over) {
   const text = variable("--soft"), grid = variable("--grid");
   const one = { stroke: text, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 }, font: "12px system-ui, sans-serif" };
-  return [{ ...one, values: (_, ticks) => ticks.map(shown) }, { ...one, size: 62, values: (_, ticks) => ticks.map(shown) }];
+  const said = { values: (_, ticks) => ticks.map((tick) => (tick == null ? "" : shown(tick))) };
+  const x = over.x ? { label: over.x, labelFont: one.font, labelSize: 18, size: 32 } : {};
+  const places = over.ticks ? named(over.ticks) : over.log ? { splits: (_, __, min, max) => decades(min, max), filter: (_, ticks) => ticks } : {};
+  return [{ ...one, ...said, ...x, ...places }, { ...one, ...said, size: 62 }];
 }
 
 class Chart {
-  constructor(place, title, unit, names, data, height = 220) {
-    this.title = title; this.unit = unit; this.names = names; this.data = data; this.height = height; this.at = null; this.zoomed = false;
+  constructor(place, title, unit, names, data, over = {}) {
+    this.title = title; this.unit = unit; this.names = names; this.data = data; this.over = over; this.height = 220; this.at = null; this.zoomed = false;
     this.box = document.createElement("section");
     this.box.className = "chart";
     const head = document.createElement("h3");
@@ -42,7 +65,7 @@ class Chart {
     this.room = document.createElement("div");
     this.room.tabIndex = 0;
     this.room.setAttribute("role", "img");
-    this.room.setAttribute("aria-label", `${title}${unit ? " in " + unit : ""} over time in seconds, ${names.length} series: ${names.slice(0, 6).join(", ")}`);
+    this.room.setAttribute("aria-label", `${title}${unit ? " in " + unit : ""} over ${over.x ?? "time in seconds"}, ${names.length} series: ${names.slice(0, 6).join(", ")}`);
     this.room.addEventListener("keydown", (event) => this.key(event));
     this.box.append(head, this.room);
     place.append(this.box);
@@ -57,15 +80,53 @@ class Chart {
     this.zoomed = false;
     const series = this.names.map((name, number) => ({
       label: name, stroke: colourOf(number), width: 1.5, dash: DASHES[Math.floor(number / LIGHT.length) % DASHES.length],
-      value: (_, value) => shown(value), points: { show: false }, spanGaps: false,
+      value: (_, value, __, at) => this.said(number, value, at), points: { show: Boolean(this.over.x), size: 7 }, spanGaps: false,
+      ...(this.over.points?.[number] ? { paths: () => null } : {}),
     }));
+    const { ticks, x } = this.over;
+    const range = x ? { range: (_, min, max) => (min == null ? [0, 1] : this.whole(min, max)) } : {};
     this.plot = new uPlot({
-      width: this.width(), height: this.height, scales: { x: { time: false } }, axes: axes(),
-      series: [{ label: "time (s)", value: (_, value) => shown(value) }, ...series],
-      cursor: { drag: { x: true, y: false }, sync: { key: "time" } }, legend: { live: true },
-      hooks: { setSelect: [(plot) => { if (plot.select.width > 0) this.zoomed = true; }] },
+      width: this.width(), height: this.height, axes: axes(this.over),
+      scales: { x: { time: false, distr: this.over.log ? 3 : 1, ...range }, y: this.over.ends ? { range: (_, min, max) => this.upright(min, max) } : {} },
+      series: [{ label: x ?? "time (s)", value: (_, value) => (ticks && value != null ? ticks[Math.round(value)] : shown(value)) }, ...series],
+      cursor: { drag: { x: true, y: false }, sync: { key: x ?? "time" } }, legend: { live: true },
+      hooks: { setSelect: [(plot) => { if (plot.select.width > 0) this.zoomed = true; }], draw: [(plot) => this.spread(plot)] },
     }, this.data, this.room);
     this.plot.over.addEventListener("dblclick", () => { this.zoomed = false; });
+  }
+  said(number, value, at) {
+    const text = at == null || value == null ? null : this.over.texts?.[number]?.[at];
+    return text ? `${shown(value)} ${text}` : shown(value);
+  }
+  // Room for points at both ends.
+  whole(min, max) {
+    if (this.over.log) { const by = max > min ? (max / min) ** 0.04 : 1.5; return [min / by, max * by]; }
+    const by = this.over.ticks ? 0.5 : (max - min) * 0.04 || 1;
+    return this.over.ticks ? [-by, this.over.ticks.length - 1 + by] : [min - by, max + by];
+  }
+  // What is high and low as well.
+  upright(min, max) {
+    const all = this.over.ends.flat(2).concat(min, max).filter((value) => value != null);
+    return all.length ? uPlot.rangeNum(Math.min(...all), Math.max(...all), 0.1, false) : [0, 1];
+  }
+  // From the lowest to the highest value of each point.
+  spread(plot) {
+    const { left, width } = plot.bbox;
+    plot.ctx.save();
+    plot.ctx.lineWidth = uPlot.pxRatio;
+    (this.over.ends ?? []).forEach((ends, number) => {
+      if (!ends || !plot.series[number + 1].show) return;
+      plot.ctx.strokeStyle = colourOf(number);
+      plot.ctx.beginPath();
+      plot.data[0].forEach((value, at) => {
+        const x = plot.valToPos(value, "x", true);
+        if (ends[0][at] == null || x < left || x > left + width) return;
+        plot.ctx.moveTo(x, plot.valToPos(ends[0][at], "y", true));
+        plot.ctx.lineTo(x, plot.valToPos(ends[1][at], "y", true));
+      });
+      plot.ctx.stroke();
+    });
+    plot.ctx.restore();
   }
   rename(names, data) {
     this.names = names; this.data = data;
@@ -94,7 +155,7 @@ class Chart {
     };
     const keys = {
       ArrowRight: () => move(event.shiftKey ? 10 : 1), ArrowLeft: () => move(event.shiftKey ? -10 : -1),
-      "+": () => zoom(0.5), "=": () => zoom(0.5), "-": () => zoom(2), 0: () => { this.zoomed = false; this.plot.setScale("x", { min: x[0], max: x[x.length - 1] }); },
+      "+": () => zoom(0.5), "=": () => zoom(0.5), "-": () => zoom(2), 0: () => { this.zoomed = false; const [min, max] = this.over.x ? this.whole(x[0], x[x.length - 1]) : [x[0], x[x.length - 1]]; this.plot.setScale("x", { min, max }); },
     };
     if (event.ctrlKey || event.metaKey || event.altKey || !keys[event.key]) return;
     event.preventDefault();

@@ -1,14 +1,15 @@
-// The report of a run: sorts its tables and draws its time series, a case at a time.
+// A report: sorts its tables and draws its charts, of time series a case at a time.
 "use strict";
 document.querySelectorAll("table.sortable").forEach(sortable);
-document.querySelectorAll("section.series").forEach((section) => {
+document.querySelectorAll(".series").forEach((section) => {
   const cases = JSON.parse(section.querySelector("script").textContent);
   const place = section.querySelector(".charts"), choice = section.querySelector("select");
   let charts = [];
   const show = (number) => {
     charts.forEach((chart) => chart.destroy());
     charts = cases[number].map((one) => {
-      const chart = new Chart(place, one.title, one.unit, one.series.map(([name]) => name), [unpack(one.x), ...one.series.map(([, y]) => unpack(y))]);
+      const over = one.over && { ...one.over, ends: one.over.ends?.map((ends) => ends && ends.map(unpack)) };
+      const chart = new Chart(place, one.title, one.unit, one.series.map(([name]) => name), [unpack(one.x), ...one.series.map(([, y]) => unpack(y))], over);
       if (one.note) {
         const said = document.createElement("p");
         said.className = "soft";

@@ -29,7 +29,9 @@ class Landscape:
     over: tuple[str, ...]
     """The parameters that vary. Over more than two, the median over the others is drawn."""
     column: str | None = None
-    """The column, with its aggregate (`Column`); `None`: the first of `likely` that the rows have, or the first measured."""
+    """The column, with its aggregate (`Column`); `None`: the first of `likely` that the rows have, or the first measured; one that varies
+    within a case, if there is any.
+    """
     by: str | None = None
     """The column that names lines or panels; `None`: `scheme`, or the experiment's case where the cases are the same all over."""
     where: tuple[tuple[str, str], ...] = ()
@@ -66,7 +68,9 @@ class Landscape:
         ]
         if not floats:
             raise TidegateError("the rows have no measured column; name one with --column")
-        return Column(floats[0])
+        # What a case is about is the same in all its rows.
+        varied = (name for name in floats if _varies(rows, name))
+        return Column(next(varied, floats[0]))
 
     def labels(self, rows: Sequence[Row]) -> dict[str, list[Row]]:
         """The rows by what names their line or panel."""
@@ -156,6 +160,12 @@ class Landscape:
             axes.set_axis_off()
         median = f", median over {', '.join(rest)}" if rest else ""
         figure.colorbar(image, ax=panels, label=f"{axis_label(str(column))}{median}")
+
+
+def _varies(rows: Sequence[Row], name: str) -> bool:
+    """Whether a column has several values in a case."""
+    first: dict[object, object] = {}
+    return any(first.setdefault(row.get("of"), row.get(name)) != row.get(name) for row in rows)
 
 
 def _columns(rows: Sequence[Row]) -> list[str]:

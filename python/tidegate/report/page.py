@@ -23,6 +23,7 @@ from tidegate.experiments.plan import Run
 from tidegate.experiments.registry import Experiment, find
 from tidegate.experiments.sweep import PREFIX, is_sweep
 from tidegate.files import replacing
+from tidegate.report.plots import Plot, sweep_plots
 from tidegate.report.series import Chart, Floats, charts
 
 MOST_ROWS = 1000
@@ -185,6 +186,7 @@ def _navigation(record: Record, prefix: str) -> str:
     there = [("claims", "Claims")] if record.get("claims") else []
     there += [("figure", "Figure")]
     there += [("series", "Over time")] if not is_sweep(record) else []
+    there += [("charts", "Charts")] if is_sweep(record) and sweep_plots(record) else []
     there += [("rows", "Results"), ("parameters", "Parameters"), ("repeat", "Repeat it")]
     return "".join(f'<a href="#{prefix}{name}">{text}</a>' for name, text in there)
 
@@ -202,6 +204,8 @@ def _run(record: Record, runs: Sequence[Run], png: bytes | None, room: list[int]
         image = figure(png, f"Figure of {record['experiment']}")
         parts.append(f'<section id="{prefix}figure"><h2>Figure</h2>{image}</section>')
     parts.append(_series(runs, room, prefix))
+    if is_sweep(record) and (found := sweep_plots(record)):
+        parts.append(f'<section id="{prefix}charts"><h2>Charts</h2>{plots(found)}</section>')
     parts.append(f'<section id="{prefix}rows"><h2>Results</h2>{table(record["rows"])}</section>')
     given = dict(record["parameters"])
     over = given.pop("over", {}) if is_sweep(record) else {}
@@ -340,10 +344,39 @@ def _series(runs: Sequence[Run], room: list[int], prefix: str) -> str:
     )
     data = script_json([one for _, one in shown])
     return (
-        f'<section class=series id="{prefix}series"><h2>Over time</h2>{choice}<p class=soft>Drag to zoom, double-click to see all; '
-        f"with the keyboard: arrows, + and -, 0.</p><div class=charts></div>{rest}"
+        f'<section class=series id="{prefix}series"><h2>Over time</h2>{choice}<p class=soft>{ZOOM}</p><div class=charts></div>{rest}'
         f'<script type="application/json">{data}</script></section>'
     )
+
+
+ZOOM = "Drag to zoom, double-click to see all; with the keyboard: arrows, + and -, 0."
+
+
+def plots(found: Sequence[Plot]) -> str:
+    """Charts that are not over time."""
+    data = script_json([[_drawn(one) for one in found]])
+    return (
+        f"<div class=series><p class=soft>{ZOOM}</p><div class=charts></div>"
+        f'<script type="application/json">{data}</script></div>'
+    )
+
+
+def _drawn(plot: Plot) -> Record:
+    over: Record = {"x": plot.over, "log": plot.log, "points": [line.points for line in plot.lines]}
+    if plot.ticks:
+        over["ticks"] = list(plot.ticks)
+    if any(line.ends for line in plot.lines):
+        over["ends"] = [line.ends and [_floats(end) for end in line.ends] for line in plot.lines]
+    if any(line.texts for line in plot.lines):
+        over["texts"] = [list(line.texts) for line in plot.lines]
+    return {
+        "title": plot.title,
+        "unit": plot.unit,
+        "x": _floats(plot.x),
+        "series": [[line.name, _floats(line.y)] for line in plot.lines],
+        "note": plot.note,
+        "over": over,
+    }
 
 
 def _packed(chart: Chart) -> Record:

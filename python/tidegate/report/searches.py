@@ -9,7 +9,8 @@ from html import escape
 
 from tidegate.experiments.input_file import as_given
 from tidegate.experiments.registry import Experiment
-from tidegate.report.page import Record, experiment_of, figure, made_by, spoken, table, whole
+from tidegate.report.page import Record, experiment_of, figure, made_by, plots, spoken, table, whole
+from tidegate.report.plots import Plot, comparison_plots, study_plots
 
 
 def _section(name: str, title: str, body: str) -> str:
@@ -20,6 +21,10 @@ def _page(title: str, sections: Mapping[str, tuple[str, str]], warnings: list[st
     links = "".join(f'<a href="#{name}">{text}</a>' for name, (text, _) in sections.items())
     said = "".join(f"<p class=warning>{escape(one)}</p>" for one in warnings)
     return whole(title, [links], said + "".join(_section(name, *one) for name, one in sections.items()))
+
+
+def _charts(found: list[Plot]) -> dict[str, tuple[str, str]]:
+    return {"charts": ("Charts", plots(found))} if found else {}
 
 
 def _repeat(command: str) -> tuple[str, str]:
@@ -38,6 +43,7 @@ def of_study(record: Record, png: bytes) -> str:
     sections = {
         "best": ("Best trials", table(best)),
         "figure": ("Figure", figure(png, f"Figure of a study of {record['experiment']}")),
+        **_charts(study_plots(record)),
         "trials": ("Trials", table(record["trials"])),
         "parameters": ("Parameters and versions", table(parameters) + made_by(record)),
         "repeat": _repeat(study_command(record)),
@@ -98,6 +104,7 @@ def of_comparison(record: Record, png: bytes, command: str) -> str:
     sections = {
         "rows": ("Results", note + table(rows)),
         "figure": ("Figure", figure(png, "Figure of the comparison")),
+        **_charts(comparison_plots(record)),
         "sides": ("What is compared", table(sides)),
         "repeat": _repeat(command),
     }
