@@ -17,7 +17,7 @@ from tidegate.units import PS_PER_S
 PS_PER_US = 1_000_000
 UNSEEN = 100
 """So many samples, and of none the time in the router is known: the second tap does not show this flow's packets in time. Then the least
-round-trip time has to do for the base."""
+round-trip time has to do for the base. Or its timestamps have not come back: then the sender's leg is left out."""
 RATE_OVER_S = 10.0
 """A flow is active if it sent something within this time, of that in which the monitor sees it: one that waits for a retransmission timeout
 is."""
@@ -44,6 +44,7 @@ _READ = (
     "rtt_base",
     "rtt_sum",
     "rtt_samples",
+    "stamp_seen",
     "stamp_least",
     "queued_sum",
     "queued_samples",
@@ -269,7 +270,9 @@ def _update(flows: list[Measured], now: int, took: int, columns: Columns, before
         columns["resent"][forth].tolist(),
         (columns["ended"][forth] != 0).tolist(),
         columns["rtt_samples"][forth].tolist(),
-        _known(there > 0, (there + senders_us) / 1e6),
+        _known(
+            (there > 0) & ~_waits_for_stamps(columns, before, forth, senders_us), (there + senders_us) / 1e6
+        ),
         _known(has_leg, rtt),
         _known(waited, wait),
         strict=True,
@@ -302,6 +305,14 @@ def _there_us(columns: Columns, forth: Places) -> npt.NDArray[np.int64]:
     there = columns["rtt_base"][forth]
     unseen = (there == 0) & (columns["rtt_samples"][forth] >= UNSEEN)
     return np.where(unseen, columns["rtt_least"][forth], there)
+
+
+def _waits_for_stamps(
+    columns: Columns, before: Columns, forth: Places, senders_us: npt.NDArray[np.int64]
+) -> npt.NDArray[np.bool_]:
+    """Whether the time to the sender and back is not known, and timestamps will tell it. They may take the longest round-trip time."""
+    has_stamps = columns["stamp_seen"][forth ^ 1] != 0
+    return (senders_us == 0) & has_stamps & (before["rtt_samples"][forth] < UNSEEN)
 
 
 def _senders_leg_us(columns: Columns, back: Places) -> npt.NDArray[np.int64]:

@@ -612,3 +612,25 @@ def test_a_round_trip_has_both_legs() -> None:
     one = read(2)
     assert [one.base_rtt_s, one.rtt_s] == pytest.approx([0.041, 0.058])
     assert read(3).rtt_s is None
+
+
+@pytest.mark.parametrize(("samples", "then"), [(99, None), (100, 0.012)])
+def test_a_flow_with_timestamps_has_a_base_once_they_tell_the_sender_s_leg(
+    samples: int, then: float | None
+) -> None:
+    flows, registers = Flows(), Registers(place=3)
+    flows.found(0, Digest("flow_t", FOUND))
+
+    def base(second: int) -> float | None:
+        registers.bytes += 1000
+        (one,) = flows.read(second * PS_PER_S, cast("SwitchApi", registers))
+        return one.base_rtt_s
+
+    # All of a burst's samples may come before the first timestamp is back.
+    registers.others = {"rtt_samples": samples, "rtt_base": 12_000}
+    registers.back = {"stamp_seen": 7}
+    assert base(1) is None
+    # Of some they do not come back at all.
+    assert base(2) == then
+    registers.back |= {"stamp_least": 30_000}
+    assert base(3) == pytest.approx(0.042)

@@ -187,14 +187,28 @@ def test_resets_and_ends(tap: Tap) -> None:
 
 
 def test_timestamps_are_paired_where_they_first_occur(tap: Tap) -> None:
-    tap.see(0.0, tap.stamped(0, 0, 0, 100, 7, 1000))
-    tap.see(0.9, tap.stamped(0, 1000, 0, 100, 7, 1000))
-    tap.see(5.0, tap.stamped(1, 0, 1000, 50, 100))
+    # Of a flow whose begin was not seen the first values are not.
+    tap.see(0.0, tap.stamped(1, 0, 0, 49, 98))
+    tap.see(0.0, tap.stamped(0, 0, 0, 99, 7, 1000))
+    tap.see(1.0, tap.stamped(0, 1000, 0, 100, 7, 1000))
+    tap.see(1.9, tap.stamped(0, 2000, 0, 100, 7, 1000))
+    tap.see(6.0, tap.stamped(1, 0, 2000, 50, 100))
     # A second packet with the value 100 is no new one.
-    tap.see(5.1, tap.stamped(0, 2000, 0, 100, 50, 1000))
-    tap.see(5.2, tap.stamped(1, 0, 2000, 50, 100))
+    tap.see(6.1, tap.stamped(0, 3000, 0, 100, 50, 1000))
+    tap.see(6.2, tap.stamped(1, 0, 3000, 50, 100))
     assert tap.read("stamp_least") == 5_000
     assert tap.read("stamp_least", 1) == 100
+
+
+def test_the_first_timestamp_of_a_flow_whose_begin_was_not_seen_is_not_paired(tap: Tap) -> None:
+    # A packet with it may have gone by before the flow had its place: what it brings back comes too early.
+    tap.see(0.0, tap.stamped(1, 0, 1000, 50, 7))
+    tap.see(0.2, tap.stamped(0, 1000, 0, 100, 50, 1000))
+    tap.see(0.3, tap.stamped(1, 0, 2000, 51, 7))
+    assert tap.read("stamp_least", 1) == 0
+    assert tap.read("stamp_seen", 1) == 51
+    tap.see(5.3, tap.stamped(0, 2000, 0, 105, 51, 1000))
+    assert tap.read("stamp_least", 1) == 5_000
 
 
 @pytest.mark.parametrize("engine", ["interp", "jit"])

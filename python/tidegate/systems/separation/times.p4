@@ -188,7 +188,8 @@ control ByTimestamps(in headers_t hdr, in metadata_t meta) {
             }
             stamps.write(meta.back, 0);
         }
-        // A value that was there before, or an older one that comes late, may be echoed earlier. A connection begins with any.
+        // A value that was there before, or an older one that comes late, may be echoed earlier. So may the first that is seen of a flow
+        // whose begin was not: other packets may have had it. A connection begins with any.
         bit<32> seen;
         stamp_seen.read(seen, meta.forth);
         bit<32> ahead = hdr.timestamps.value - seen;
@@ -196,7 +197,8 @@ control ByTimestamps(in headers_t hdr, in metadata_t meta) {
             bit<64> own;
             stamp_seen.write(meta.forth, hdr.timestamps.value);
             stamps.read(own, meta.forth);
-            if (own == 0 || meta.now - own[31:0] > STAMP_TIME) {
+            bool is_first = seen != 0 || hdr.tcp.flags & SYN != 0;
+            if (is_first && (own == 0 || meta.now - own[31:0] > STAMP_TIME)) {
                 stamps.write(meta.forth, hdr.timestamps.value ++ meta.now);
             }
         }

@@ -435,9 +435,10 @@ impl Hand {
         let own = &mut self.directions[forth];
         let ahead = value.wrapping_sub(own.stamp_seen);
         if ahead != 0 && (ahead < 1 << 31 || own.stamp_seen == 0 || flags & SYN != 0) {
+            let is_first = own.stamp_seen != 0 || flags & SYN != 0;
             own.stamp_seen = value;
             let none = own.stamp == 0 && own.stamp_time == 0;
-            if none || now.wrapping_sub(own.stamp_time) > STAMP_TIME {
+            if is_first && (none || now.wrapping_sub(own.stamp_time) > STAMP_TIME) {
                 (own.stamp, own.stamp_time) = (value, now);
             }
         }
