@@ -311,8 +311,9 @@ def _waits_for_stamps(
     columns: Columns, before: Columns, forth: Places, senders_us: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.bool_]:
     """Whether the time to the sender and back is not known, and timestamps will tell it. They may take the longest round-trip time."""
-    has_stamps = columns["stamp_seen"][forth ^ 1] != 0
-    return (senders_us == 0) & has_stamps & (before["rtt_samples"][forth] < UNSEEN)
+    seen, samples = columns["stamp_seen"][forth ^ 1], before["rtt_samples"][forth]
+    waits: npt.NDArray[np.bool_] = (senders_us == 0) & (seen != 0) & (samples < UNSEEN)
+    return waits
 
 
 def _senders_leg_us(columns: Columns, back: Places) -> npt.NDArray[np.int64]:
