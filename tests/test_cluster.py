@@ -120,6 +120,34 @@ def test_without_its_scheduler_a_run_ends_and_goes_on_elsewhere(
     assert digests(out) == serial
 
 
+@pytest.mark.live
+@pytest.mark.concurrent
+@pytest.mark.parametrize("where", [(), ("--cluster", "local")], ids=["here", "on Dask"])
+def test_a_file_system_that_gets_full_costs_nothing(
+    where: tuple[str, ...], serial: dict[str, str], tmp_path: Path
+) -> None:
+    """A real one, which somebody else fills when some runs are done."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24M", "tmpfs", disk], check=True)
+    try:
+        out = disk / "run"
+        with started(command(*where, "--out", out), tmp_path / "log") as process:
+            wait_for("two runs", lambda: done(out) >= 2 or process.poll() is not None)
+            with (disk / "others").open("wb", buffering=0) as others, suppress(OSError):
+                while others.write(bytes(1 << 16)):
+                    pass
+            assert process.wait(60) == 1
+        last = (tmp_path / "log").read_text().splitlines()[-1]
+        assert "No space left on device" in last
+        assert "the same command with --resume " in last
+        (disk / "others").unlink()
+        tidegate("--out", out, "--resume")
+        assert digests(out) == serial
+    finally:
+        subprocess.run(["umount", "--lazy", disk], check=True)
+
+
 def searching(kind: str, *words: str | Path) -> list[str]:
     """A sweep of 8 runs, or a study of 4 trials in batches of 2, with 4 runs each."""
     what = ["--over", "rates_mbps=10,20", "--over", "mtu=1000,1500"]
