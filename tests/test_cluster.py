@@ -134,6 +134,7 @@ def test_a_file_system_that_gets_full_costs_nothing(
         out = disk / "run"
         with started(command(*where, "--out", out), tmp_path / "log") as process:
             wait_for("two runs", lambda: done(out) >= 2 or process.poll() is not None)
+            assert process.poll() is None, (tmp_path / "log").read_text()
             with (disk / "others").open("wb", buffering=0) as others, suppress(OSError):
                 while others.write(bytes(1 << 16)):
                     pass

@@ -235,7 +235,7 @@ def test_what_could_not_be_finished_goes_on_without_another_run(
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, what, fails)
-        with pytest.raises(TidegateError, match="Input/output error; .*what is done is in"):
+        with pytest.raises(TidegateError, match=r"Input/output error; .*what is done is in"):
             run_at(out, seeds=[1, 2])
     again = run_at(out, seeds=[1, 2], resume=True, executor=Nothing())
     assert [row["seed"] for row in again["rows"]] == [1, 2]

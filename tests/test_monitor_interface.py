@@ -215,17 +215,22 @@ def test_the_command_for_a_time(pair: tuple[str, str], tmp_path: Path) -> None:
 def test_packets_that_nobody_takes_are_counted(pair: tuple[str, str]) -> None:
     """Nobody reads meanwhile: what the socket's buffer has no room for is missed, and said so."""
 
-    def send(count: int) -> None:
+    sent = 0
+
+    def send(count: int) -> int:
+        done = 0
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
             one.connect(("10.8.0.2", 9))
             for _ in range(count):
                 with suppress(ConnectionRefusedError):
                     one.send(bytes(1400))
+                    done += 1
+        return done
 
     with within(f"/run/netns/{pair[0]}", lambda: Interfaces(["eth"])) as watched:
         watched.run(0.05)
         for _ in range(10):
-            within(f"/run/netns/{pair[0]}", lambda: send(10_000))
+            sent += within(f"/run/netns/{pair[0]}", lambda: send(10_000))
             dropped = watched.answer()["dropped_packets"]
             if dropped:
                 break
@@ -233,7 +238,8 @@ def test_packets_that_nobody_takes_are_counted(pair: tuple[str, str]) -> None:
         answer, warnings = watched.answer(), watched.end()
     assert answer["dropped_packets"] >= dropped > 0
     heard = sum(flow["packets"] for flow in answer["flows"] if flow["dst_port"] == 9)
-    assert 0 < heard < 100_000
+    # ICMP comes back, and may be missed as well.
+    assert heard < sent <= heard + answer["dropped_packets"]
     assert (
         f"{answer['dropped_packets']} packets came faster than they were taken; they are left out" in warnings
     )
@@ -258,23 +264,35 @@ def test_a_terminal_has_a_table_while_it_lasts(
     with os.fdopen(mine, "rb", buffering=0) as terminal:
         size = struct.pack("HHHH", 40, 150, 0, 0)
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, size)
-        words = command(pair[0], "--interval", "0.2", "--duration", "3", *options)
+        words = command(pair[0], "--interval", "0.2", *options)
         environment = os.environ | {"TERM": "xterm"}
-        with subprocess.Popen(words, stdout=theirs, stderr=theirs, stdin=theirs, env=environment) as other:
-            os.close(theirs)
-            wait_for(lambda: within(f"/run/netns/{pair[0]}", is_watched), 30)
-            transfer(pair, 100_000)
-            transfer(pair, 3_000_000, port=81)
-            said = b""
+        said = bytearray()
+
+        def read() -> None:
             # A terminal whose last user is gone gives an error.
             with suppress(OSError):
                 while part := terminal.read(1 << 16):
-                    said += part
+                    said.extend(part)
+
+        with subprocess.Popen(words, stdout=theirs, stderr=theirs, stdin=theirs, env=environment) as other:
+            os.close(theirs)
+            reader = threading.Thread(target=read)
+            reader.start()
+            try:
+                wait_for(lambda: within(f"/run/netns/{pair[0]}", is_watched), 30)
+                transfer(pair, 100_000)
+                transfer(pair, 3_000_000, port=81)
+                before = len(said)
+                # Looks at all of it.
+                wait_for(lambda: said.count(b"RTT rule exact", before) >= 3, 30)
+            finally:
+                other.send_signal(signal.SIGINT)
             assert other.wait(30) == 0
+            reader.join(30)
     text = said.decode()
     # Each look goes over the last one: up by its lines, which are cleared.
     frames = re.split(r"(?:\x1b\[1A\x1b\[2K)+", text)
-    assert len(frames) > 5
+    assert len(frames) > 3
     drawn = [frame for frame in frames if "10.8.0.2:80" in frame]
     # The last one may be the table at the end, and the one before is of the whole time as well.
     rows = [line for line in drawn[-2].splitlines() if "tcp" in line]

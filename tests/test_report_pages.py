@@ -123,6 +123,46 @@ def test_a_sweep_and_a_study_have_reports(browser: Any, tmp_path: Path) -> None:
         assert said == []
 
 
+AXES = """
+const over = (more) => ({ x: "n", points: [true], ...more });
+const one = (x, more) => new Chart(document.body, "y", "", ["a"], [x, x.map(() => 1)], over(more));
+const range = (chart) => { const { min, max } = chart.plot.scales.x; return [min, max]; };
+const press = (chart, key) => chart.key({ key, preventDefault() {} });
+const charts = [one([0, 1, 2, 3], { ticks: ["p", "q", "r", "s"] }), one([1, 10, 100], { log: true }), one([0, 5, 10], {}), one([7], {}), one([600, 900], { log: true })];
+const later = () => new Promise((done) => setTimeout(done, 50));
+(async () => {
+  await later();
+  const found = [];
+  for (const chart of charts) {
+    const whole = range(chart);
+    press(chart, "+"); await later();
+    const near = range(chart);
+    press(chart, "0"); await later();
+    found.push({ whole, near, again: range(chart), ticks: chart.plot.axes[0]._splits });
+  }
+  return found;
+})()
+"""
+
+
+@pytest.mark.slow
+def test_each_kind_of_axis_zooms_and_comes_back(browser: Any, folder: Path) -> None:
+    page, said = opened(browser, folder / "report.html")
+    names, log, numbers, single, narrow = page.evaluate(AXES)
+    for one in (names, log, numbers, narrow):
+        assert one["whole"][0] < one["near"][0] < one["near"][1] < one["whole"][1]
+        assert one["again"] == pytest.approx(one["whole"])
+        assert len(one["ticks"]) > 1
+    assert names["whole"] == [-0.5, 3.5]
+    assert numbers["near"] == pytest.approx([2.3, 7.7], abs=0.3)
+    # About the middle of a logarithmic axis.
+    low, high = log["near"]
+    assert low * high == pytest.approx(100, rel=0.01)
+    assert single["whole"] == [6, 8]
+    page.close()
+    assert said == []
+
+
 @pytest.mark.slow
 def test_a_comparison_has_a_report(browser: Any, folder: Path, tidegate: Run, tmp_path: Path) -> None:
     other = tmp_path / "other"

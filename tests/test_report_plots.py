@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tidegate.experiments.landscape import Landscape
+from tidegate.report import page
 from tidegate.report.plots import Line, comparison_plots, study_plots, sweep_plots
 
 
@@ -89,9 +91,29 @@ def test_a_study_has_its_history_its_slices_and_its_front() -> None:
     assert by_mtu.x.tolist() == [600.0, 700.0, 900.0]
     assert [values(line) for line in by_mtu.lines] == [[None, 6.0, None], [7.0, None, 5.0]]
     assert list(by_mtu.lines[0].texts) == ["(trial 2)", "(trial 3)", "(trial 0)"]
-    assert (list(by_control.ticks), by_control.x.tolist()) == (["reno", "cubic"], [0.0, 0.0, 1.0])
+    assert (list(by_control.ticks), by_control.x.tolist()) == (["reno", "cubic"], [-0.15, 0.15, 1.0])
     assert (front.x.tolist(), values(front.lines[1])) == ([5.0, 6.0, 7.0], [1.0, None, 3.0])
     assert study_plots({**record, "trials": trials[1:2]}) == []
+
+
+def test_an_objective_with_an_aggregate_has_its_unit() -> None:
+    record = {
+        "objectives": [["queue_ms, p95", "minimize"]],
+        "ranges": [],
+        "trials": [{"trial": 0, "state": "complete", "queue_ms, p95": 2.0, "n": 1}],
+        "best": [{"trial": 0}],
+    }
+    assert [(one.title, one.unit) for one in study_plots(record)] == [("queue_ms, p95", "ms")] * 2
+
+
+def test_what_has_no_place_on_an_axis_is_a_gap() -> None:
+    record = sweep({"n": [1, 2]})
+    record["rows"][0]["y_ms"] = float("inf")
+    record["landscape"]["column"] = "y_ms:max"
+    (plot,) = sweep_plots(record)
+    drawn = page._drawn(plot)
+    for packed in (drawn["series"][0][1], drawn["over"]["ends"][0][1]):
+        assert np.isnan(np.frombuffer(base64.b64decode(packed), "<f4")).tolist() == [True, False]
 
 
 def test_a_comparison_has_each_side_beside_the_other_at_each_case() -> None:

@@ -144,6 +144,9 @@ def test_the_column_of_itself_is_one_that_varies_within_a_case() -> None:
     ]
     assert Landscape(("n",), likely=("rtt_ms",)).measured(rows) == Column("y_mbps")
     assert Landscape(("n",), likely=("rtt_ms",)).measured(rows[::2]) == Column("rtt_ms")
+    # What a row lacks makes no second value.
+    rows[0]["rtt_ms"], rows[3]["rtt_ms"] = float("nan"), None
+    assert Landscape(("n",), likely=("rtt_ms",)).measured(rows) == Column("y_mbps")
 
 
 def test_a_cell_without_the_column_is_empty_in_the_figure() -> None:

@@ -29,13 +29,18 @@ function unpack(text) {
 
 function gaps(values) { return Array.from(values, (value) => (Number.isNaN(value) ? null : value)); }
 
-// At places of a scale; of many names some, and the begin of long ones.
-const ROOM = 12, CUT = 14;
+// The begin of long names, and as many as there is room for.
+const CUT = 14, LETTER = 7;
 
 function named(ticks) {
-  const step = Math.ceil(ticks.length / ROOM);
   const names = ticks.map((name) => (name.length > CUT ? name.slice(0, CUT - 1) + "…" : name));
-  return { splits: () => names.map((_, at) => at).filter((at) => at % step === 0), values: (_, places) => places.map((at) => names[at] ?? "") };
+  const longest = Math.max(...names.map((name) => name.length)) + 2;
+  const splits = (plot, _, min, max) => {
+    const places = names.map((__, at) => at).filter((at) => at >= min && at <= max);
+    const step = Math.max(1, Math.ceil((places.length * longest * LETTER) / Math.max(1, plot.bbox.width / uPlot.pxRatio)));
+    return places.filter((_at, number) => number % step === 0);
+  };
+  return { splits, values: (_, places) => places.map((at) => names[at] ?? "") };
 }
 
 // 1, 2 and 5 times powers of ten; of many powers each one, or each third.
@@ -43,7 +48,11 @@ function decades(min, max) {
   const least = Math.floor(Math.log10(min)), most = Math.ceil(Math.log10(max)), found = [];
   const steps = most - least < 4 ? [1, 2, 5] : [1], by = most - least > 8 ? 3 : 1;
   for (let power = least; power <= most; power += by) found.push(...steps.map((step) => step * 10 ** power));
-  return found.filter((value) => value >= min && value <= max);
+  const there = found.filter((value) => value >= min && value <= max);
+  if (there.length > 1) return there;
+  // Between two of these: a few that are as far apart.
+  const digit = 10 ** Math.floor(Math.log10((max - min) / 4)), step = Math.ceil((max - min) / 4 / digit) * digit;
+  return [...Array(6).keys()].map((n) => (Math.ceil(min / step) + n) * step).filter((value) => value <= max);
 }
 
 function axes(over) {
@@ -84,10 +93,11 @@ class Chart {
       ...(this.over.points?.[number] ? { paths: () => null } : {}),
     }));
     const { ticks, x } = this.over;
-    const range = x ? { range: (_, min, max) => (min == null ? [0, 1] : this.whole(min, max)) } : {};
+    // uPlot asks for a zoomed range as well as for that of all points: only that gets room.
+    const range = x ? { range: (plot, min, max) => this.ranged(plot.data[0], min, max) } : {};
     this.plot = new uPlot({
       width: this.width(), height: this.height, axes: axes(this.over),
-      scales: { x: { time: false, distr: this.over.log ? 3 : 1, ...range }, y: this.over.ends ? { range: (_, min, max) => this.upright(min, max) } : {} },
+      scales: { x: { time: false, distr: this.over.log ? 3 : 1, ...range }, y: this.over.ends ? { range: (plot, min, max) => this.upright(plot, min, max) } : {} },
       series: [{ label: x ?? "time (s)", value: (_, value) => (ticks && value != null ? ticks[Math.round(value)] : shown(value)) }, ...series],
       cursor: { drag: { x: true, y: false }, sync: { key: x ?? "time" } }, legend: { live: true },
       hooks: { setSelect: [(plot) => { if (plot.select.width > 0) this.zoomed = true; }], draw: [(plot) => this.spread(plot)] },
@@ -99,14 +109,19 @@ class Chart {
     return text ? `${shown(value)} ${text}` : shown(value);
   }
   // Room for points at both ends.
-  whole(min, max) {
-    if (this.over.log) { const by = max > min ? (max / min) ** 0.04 : 1.5; return [min / by, max * by]; }
-    const by = this.over.ticks ? 0.5 : (max - min) * 0.04 || 1;
-    return this.over.ticks ? [-by, this.over.ticks.length - 1 + by] : [min - by, max + by];
+  ranged(x, min, max) {
+    const least = x[0], most = x[x.length - 1];
+    if (min == null || least == null) return [0, 1];
+    if (min > least || max < most) return [min, max];
+    if (this.over.ticks) return [-0.5, this.over.ticks.length - 0.5];
+    if (this.over.log) { const by = most > least ? (most / least) ** 0.04 : 1.5; return [least / by, most * by]; }
+    const by = (most - least) * 0.04 || 1;
+    return [least - by, most + by];
   }
-  // What is high and low as well.
-  upright(min, max) {
-    const all = this.over.ends.flat(2).concat(min, max).filter((value) => value != null);
+  // What is high and low as well, of the series that are shown.
+  upright(plot, min, max) {
+    const ends = this.over.ends.filter((one, number) => one && plot.series[number + 1].show);
+    const all = ends.flat(2).concat(min, max).filter((value) => value != null);
     return all.length ? uPlot.rangeNum(Math.min(...all), Math.max(...all), 0.1, false) : [0, 1];
   }
   // From the lowest to the highest value of each point.
@@ -146,8 +161,12 @@ class Chart {
     // There are fewer values than before where a long history was thinned.
     if (this.at != null) this.at = Math.min(this.at, x.length - 1);
     const { min, max } = this.plot.scales.x;
-    const middle = this.at == null ? (min + max) / 2 : x[this.at];
-    const zoom = (factor) => { this.zoomed = true; this.plot.setScale("x", { min: Math.max(x[0], middle - (middle - min) * factor), max: Math.min(x[x.length - 1], middle + (max - middle) * factor) }); };
+    const [to, from] = this.over.log ? [Math.log, Math.exp] : [(value) => value, (value) => value];
+    const middle = this.at == null ? (to(min) + to(max)) / 2 : to(x[this.at]);
+    const zoom = (factor) => {
+      this.zoomed = true;
+      this.plot.setScale("x", { min: Math.max(x[0], from(middle - (middle - to(min)) * factor)), max: Math.min(x[x.length - 1], from(middle + (to(max) - middle) * factor)) });
+    };
     const move = (by) => {
       const begin = x.findIndex((value) => value >= min);
       this.at = Math.min(x.length - 1, Math.max(0, (this.at == null ? begin : this.at) + by));
@@ -155,7 +174,7 @@ class Chart {
     };
     const keys = {
       ArrowRight: () => move(event.shiftKey ? 10 : 1), ArrowLeft: () => move(event.shiftKey ? -10 : -1),
-      "+": () => zoom(0.5), "=": () => zoom(0.5), "-": () => zoom(2), 0: () => { this.zoomed = false; const [min, max] = this.over.x ? this.whole(x[0], x[x.length - 1]) : [x[0], x[x.length - 1]]; this.plot.setScale("x", { min, max }); },
+      "+": () => zoom(0.5), "=": () => zoom(0.5), "-": () => zoom(2), 0: () => { this.zoomed = false; this.plot.setScale("x", { min: x[0], max: x[x.length - 1] }); },
     };
     if (event.ctrlKey || event.metaKey || event.altKey || !keys[event.key]) return;
     event.preventDefault();

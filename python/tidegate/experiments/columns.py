@@ -83,7 +83,7 @@ class Column:
     def values(self, rows: Sequence[Row]) -> list[float]:
         """The numbers of the rows that have one."""
         there = (row.get(self.name) for row in rows)
-        numbers = (float(value) for value in there if _is_number(value))
+        numbers = (float(value) for value in there if is_number(value))
         return [value for value in numbers if not math.isnan(value)]
 
     def demand(self, rows: Sequence[Row]) -> None:
@@ -91,7 +91,7 @@ class Column:
         known = [
             name
             for name in dict.fromkeys(itertools.chain(*rows))
-            if any(_is_number(row.get(name)) for row in rows)
+            if any(is_number(row.get(name)) for row in rows)
         ]
         if self.name not in known:
             raise TidegateError(
@@ -99,7 +99,8 @@ class Column:
             )
 
 
-def _is_number(value: object) -> TypeGuard[int | float]:
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether it is a number; truth values are none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

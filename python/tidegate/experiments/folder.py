@@ -182,7 +182,9 @@ class Work:
             raise
 
     def _finish(self, answer: dict[str, Any], figure: bytes | None, report: str | None) -> Path:
-        with _writing(self.out, f"; the same command with --resume goes on; what is done is in {self.folder}"):
+        with _writing(
+            self.out, f"; the same command with --resume goes on; what is done is in {self.folder}"
+        ):
             place = self.place
             if figure is None and is_whole(place):
                 place = _interrupted_beside(place)

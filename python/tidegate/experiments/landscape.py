@@ -127,7 +127,7 @@ class Landscape:
             if any(len(one) > 1 for one in spread):
                 low, high = ([pick(one, default=math.nan) for one in spread] for pick in (min, max))
                 axes.fill_between(at, low, high, color=colour, alpha=0.15, linewidth=0)
-        if numbers and min(values) > 0 and max(values) >= 20 * min(values):
+        if numbers and is_wide(values):
             axes.set_xscale("log")
         if not numbers:
             axes.set_xticks(range(len(values)), [str(value) for value in values])
@@ -162,10 +162,17 @@ class Landscape:
         figure.colorbar(image, ax=panels, label=f"{axis_label(str(column))}{median}")
 
 
+def is_wide(values: Sequence[float]) -> bool:
+    """Whether they ask for a logarithmic axis."""
+    return bool(values) and min(values) > 0 and max(values) >= 20 * min(values)
+
+
 def _varies(rows: Sequence[Row], name: str) -> bool:
     """Whether a column has several values in a case."""
-    first: dict[object, object] = {}
-    return any(first.setdefault(row.get("of"), row.get(name)) != row.get(name) for row in rows)
+    by_case: dict[object, list[Row]] = {}
+    for row in rows:
+        by_case.setdefault(row.get("of"), []).append(row)
+    return any(len(set(Column(name).values(of))) > 1 for of in by_case.values())
 
 
 def _columns(rows: Sequence[Row]) -> list[str]:

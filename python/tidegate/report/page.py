@@ -17,6 +17,7 @@ import numpy as np
 from tidegate import assets
 from tidegate._core import TidegateError
 from tidegate.experiments import folder
+from tidegate.experiments.columns import is_number
 from tidegate.experiments.files import is_reference
 from tidegate.experiments.input_file import as_given, in_words
 from tidegate.experiments.plan import Run
@@ -186,7 +187,7 @@ def _navigation(record: Record, prefix: str) -> str:
     there = [("claims", "Claims")] if record.get("claims") else []
     there += [("figure", "Figure")]
     there += [("series", "Over time")] if not is_sweep(record) else []
-    there += [("charts", "Charts")] if is_sweep(record) and sweep_plots(record) else []
+    there += [("charts", "Charts")] if is_sweep(record) and record["rows"] else []
     there += [("rows", "Results"), ("parameters", "Parameters"), ("repeat", "Repeat it")]
     return "".join(f'<a href="#{prefix}{name}">{text}</a>' for name, text in there)
 
@@ -204,8 +205,8 @@ def _run(record: Record, runs: Sequence[Run], png: bytes | None, room: list[int]
         image = figure(png, f"Figure of {record['experiment']}")
         parts.append(f'<section id="{prefix}figure"><h2>Figure</h2>{image}</section>')
     parts.append(_series(runs, room, prefix))
-    if is_sweep(record) and (found := sweep_plots(record)):
-        parts.append(f'<section id="{prefix}charts"><h2>Charts</h2>{plots(found)}</section>')
+    if is_sweep(record) and record["rows"]:
+        parts.append(f'<section id="{prefix}charts"><h2>Charts</h2>{plots(sweep_plots(record))}</section>')
     parts.append(f'<section id="{prefix}rows"><h2>Results</h2>{table(record["rows"])}</section>')
     given = dict(record["parameters"])
     over = given.pop("over", {}) if is_sweep(record) else {}
@@ -271,7 +272,7 @@ def table(rows: Sequence[Record]) -> str:
     if not rows:
         return "<p class=soft>There are none.</p>"
     names = list(dict.fromkeys(name for row in rows for name in row))
-    numeric = {name: all(_is_number(row.get(name)) for row in rows) for name in names}
+    numeric = {name: all(row.get(name) is None or is_number(row.get(name)) for row in rows) for name in names}
     lines = []
     for row in rows[:MOST_ROWS]:
         cells = []
@@ -290,10 +291,6 @@ def _left(height: int) -> str:
     if height <= MOST_ROWS:
         return ""
     return f"<p class=soft>The first {MOST_ROWS} of {height} rows; run.json in the run's folder has all.</p>"
-
-
-def _is_number(value: object) -> bool:
-    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
 def _html_table(rows: Sequence[dict[str, str]]) -> str:
@@ -354,6 +351,8 @@ ZOOM = "Drag to zoom, double-click to see all; with the keyboard: arrows, + and 
 
 def plots(found: Sequence[Plot]) -> str:
     """Charts that are not over time."""
+    if not found:
+        return "<p class=soft>There are none.</p>"
     data = script_json([[_drawn(one) for one in found]])
     return (
         f"<div class=series><p class=soft>{ZOOM}</p><div class=charts></div>"
@@ -394,7 +393,9 @@ def _packed(chart: Chart) -> Record:
 
 
 def _floats(values: Floats) -> str:
-    return base64.b64encode(np.asarray(values, dtype="<f4").tobytes()).decode()
+    # What has no place on an axis is a gap.
+    drawn = np.where(np.isfinite(values), values, np.nan)
+    return base64.b64encode(np.asarray(drawn, dtype="<f4").tobytes()).decode()
 
 
 def script_json(value: object) -> str:

@@ -14,8 +14,8 @@ import numpy as np
 
 from tidegate._core import TidegateError
 from tidegate.claims import Row
-from tidegate.experiments.columns import Column, axis_label, chosen, unit
-from tidegate.experiments.landscape import PANELS, Landscape
+from tidegate.experiments.columns import Column, axis_label, chosen, is_number, unit
+from tidegate.experiments.landscape import PANELS, Landscape, is_wide
 from tidegate.report.series import SERIES, Floats
 
 APART = 0.6
@@ -53,22 +53,17 @@ class Plot:
     note: str = ""
 
 
-def is_number(value: object) -> TypeGuard[int | float]:
-    """Whether it can be drawn."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+def _is_drawn(value: object) -> TypeGuard[int | float]:
+    """Whether it is a number that has a place on an axis."""
+    return is_number(value) and math.isfinite(value)
 
 
 def _at(values: Sequence[object]) -> tuple[Floats, list[str]]:
     """Where values are on an x axis, and the names of its places."""
-    if all(map(is_number, values)):
+    if all(map(_is_drawn, values)):
         return np.array(values, dtype=float), []
     names = list(dict.fromkeys(map(str, values)))
     return np.array([names.index(str(value)) for value in values], dtype=float), names
-
-
-def _is_wide(values: Floats) -> bool:
-    """Whether they ask for a logarithmic axis."""
-    return len(values) > 0 and bool(values.min() > 0 and values.max() >= 20 * values.min())
 
 
 def sweep_plots(record: Record) -> list[Plot]:
@@ -85,7 +80,7 @@ def sweep_plots(record: Record) -> list[Plot]:
     first, *others = landscape.over
     title, left_out = str(column), max(0, len(groups) - PANELS)
     if not others:
-        note = f"The first {SERIES} of {len(groups)}." if len(groups) > SERIES else ""
+        note = f"The first {SERIES} of {len(groups)} lines." if len(groups) > SERIES else ""
         named = [(label or title, part) for label, part in groups.items()][:SERIES]
         return [_landscape(title, first, column, named, note)]
     found: list[Plot] = []
@@ -109,12 +104,15 @@ def _landscape(
     order = np.argsort(at, kind="stable")
     lines = []
     for name, rows in named:
-        cells = [[row for row in rows if row[over] == values[n]] for n in order]
+        by_value: dict[object, list[Row]] = {}
+        for row in rows:
+            by_value.setdefault(row[over], []).append(row)
+        cells = [by_value.get(values[n], []) for n in order]
         spread = [column.values(cell) for cell in cells]
         ends = (_ends(spread, min), _ends(spread, max)) if any(len(one) > 1 for one in spread) else None
         texts = [f"[{min(one):.4g} to {max(one):.4g}; {len(one)}]" if len(one) > 1 else "" for one in spread]
         lines.append(Line(name, np.array([column.of(cell) for cell in cells]), ends, texts, bool(names)))
-    log = not names and _is_wide(at)
+    log = not names and is_wide(at.tolist())
     return Plot(title, unit(column.name), axis_label(over), at[order], lines, names, log, note)
 
 
@@ -125,7 +123,7 @@ def _ends(spread: Iterable[Sequence[float]], pick: Any) -> Floats:
 def study_plots(record: Record) -> list[Plot]:
     """A study: each objective by trial and over each parameter, and of two objectives one over the other."""
     columns = [str(column) for column, _ in record["objectives"]]
-    trials = [one for one in record["trials"] if all(is_number(one.get(name)) for name in columns)]
+    trials = [one for one in record["trials"] if all(_is_drawn(one.get(name)) for name in columns)]
     if not trials:
         return []
     numbers = np.array([one["trial"] for one in trials], dtype=float)
@@ -137,8 +135,8 @@ def study_plots(record: Record) -> list[Plot]:
     for name, (_, direction) in zip(columns, record["objectives"], strict=True):
         values = np.array([one[name] for one in trials], dtype=float)
         so_far = (np.minimum if direction == "minimize" else np.maximum).accumulate(values)
-        lines = [Line("trial", values, points=True), Line("best so far", so_far)]
-        found.append(Plot(name, unit(name), "trial", numbers, lines))
+        lines = [Line("value", values, points=True), Line("best so far", so_far)]
+        found.append(Plot(name, _unit(name), "trial", numbers, lines))
         for parameter in parameters:
             there = [one for one in trials if one.get(parameter) is not None]
             if there:
@@ -159,7 +157,23 @@ def _scatter(trials: Sequence[Row], over: str, name: str, best: set[int], log: b
         Line("trial", np.where(is_best, math.nan, values), texts=texts, points=True),
         Line("best", np.where(is_best, values, math.nan), texts=texts, points=True),
     ]
-    return Plot(name, unit(name), axis_label(over), at[order], lines, names, log and not names)
+    x = _beside(at[order]) if names else at[order]
+    return Plot(name, _unit(name), axis_label(over), x, lines, names, log and not names)
+
+
+def _unit(name: str) -> str:
+    """Of a column with its aggregate."""
+    return unit(name.partition(",")[0])
+
+
+def _beside(at: Floats) -> Floats:
+    """Those of one place beside each other, so that each can be pointed at."""
+    places, rank = np.unique(at, return_inverse=True)
+    found = at.copy()
+    for place in range(len(places)):
+        of = np.flatnonzero(rank == place)
+        found[of] += [_apart(number, len(of)) for number in range(len(of))]
+    return found
 
 
 def comparison_plots(record: Record) -> list[Plot]:
@@ -180,7 +194,7 @@ def comparison_plots(record: Record) -> list[Plot]:
             texts = [""] * len(x)
             for place, row in enumerate(rows):
                 cell, at = row["sides"][number], place * len(sides) + number
-                if is_number(cell["median"]):
+                if _is_drawn(cell["median"]):
                     y[at], low[at], high[at] = cell["median"], cell["least"], cell["most"]
                     texts[at] = _said(cell)
             lines.append(Line(name, y, (low, high), texts, points=True))
@@ -195,7 +209,7 @@ def _apart(side: int, sides: int) -> float:
 def _said(cell: Mapping[str, Any]) -> str:
     """Beside a median: its spread, and the difference from the first side."""
     text = f"[{cell['least']:.4g} to {cell['most']:.4g}]"
-    if is_number(cell.get("difference")):
+    if _is_drawn(cell.get("difference")):
         text += f"; difference {cell['difference']:+.4g}"
         if cell.get("interval"):
             low, high = cell["interval"]

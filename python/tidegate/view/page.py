@@ -149,8 +149,8 @@ class Page:
         begin: Callable[[], None] = lambda: None,
     ) -> None:
         """Until Ctrl-C, SIGTERM or SIGHUP, or until the process that serves it has ended: `hear` hears what readers ask for, and
-        nothing once in a period. Who is told of the page by `begin` can end it from then on, within a period: Python sees a signal that
-        comes just before it begins to wait after that.
+        nothing once in a period. Who is told of the page by `begin` can end it from then on, within a period: a signal that comes
+        just before the wait is handled when the wait ends.
         """
         try:
             begin()

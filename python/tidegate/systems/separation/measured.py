@@ -271,7 +271,8 @@ def _update(flows: list[Measured], now: int, took: int, columns: Columns, before
         (columns["ended"][forth] != 0).tolist(),
         columns["rtt_samples"][forth].tolist(),
         _known(
-            (there > 0) & ~_waits_for_stamps(columns, before, forth, senders_us), (there + senders_us) / 1e6
+            (there > 0) & ~_waits_for_stamps(columns, before, forth, back, senders_us),
+            (there + senders_us) / 1e6,
         ),
         _known(has_leg, rtt),
         _known(waited, wait),
@@ -308,10 +309,10 @@ def _there_us(columns: Columns, forth: Places) -> npt.NDArray[np.int64]:
 
 
 def _waits_for_stamps(
-    columns: Columns, before: Columns, forth: Places, senders_us: npt.NDArray[np.int64]
+    columns: Columns, before: Columns, forth: Places, back: Places, senders_us: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.bool_]:
     """Whether the time to the sender and back is not known, and timestamps will tell it. They may take the longest round-trip time."""
-    seen, samples = columns["stamp_seen"][forth ^ 1], before["rtt_samples"][forth]
+    seen, samples = columns["stamp_seen"][back], before["rtt_samples"][forth]
     waits: npt.NDArray[np.bool_] = (senders_us == 0) & (seen != 0) & (samples < UNSEEN)
     return waits
 
