@@ -38,6 +38,9 @@ def written(out: Path) -> list[str]:
     return sorted(one.name for one in out.iterdir())
 
 
+# How a message of a run that could not take its place ends: the hint, then the folder.
+RESUME = "the same command with --resume goes on; what is done is in"
+
 WHOLE = [".tidegate-run", "figure.png", "report.html", "run.json", "tables"]
 
 
@@ -180,7 +183,7 @@ def test_no_space_for_the_record_at_the_end_keeps_what_is_done(
         patch.setattr(Path, "replace", full)
         with pytest.raises(
             TidegateError,
-            match=r"run: the run could not be written: No space .*; what is done is in .*\.part/run",
+            match=rf"run: the run could not be written: No space left on device; {RESUME} .*\.part/run$",
         ):
             run_at(out, seeds=[1, 2])
     assert not out.exists()
@@ -203,7 +206,7 @@ def test_a_place_that_cannot_be_taken_at_the_end_loses_nothing(
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "rename", fails)
-        with pytest.raises(TidegateError, match=r"Input/output error; .*what is done is in (.*)") as told:
+        with pytest.raises(TidegateError, match=rf"Input/output error; {RESUME} .*\.part/run$") as told:
             run_at(out, seeds=[2])
     assert (out / "run.json").read_bytes() == before
     assert written(out) == WHOLE
@@ -235,7 +238,7 @@ def test_what_could_not_be_finished_goes_on_without_another_run(
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, what, fails)
-        with pytest.raises(TidegateError, match=r"Input/output error; .*what is done is in"):
+        with pytest.raises(TidegateError, match=rf"Input/output error; {RESUME} "):
             run_at(out, seeds=[1, 2])
     again = run_at(out, seeds=[1, 2], resume=True, executor=Nothing())
     assert [row["seed"] for row in again["rows"]] == [1, 2]
@@ -261,7 +264,7 @@ def test_what_an_interrupted_run_could_not_put_in_its_place_is_counted_once(
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "rename", fails)
-        with pytest.raises(TidegateError, match=r"Input/output error; .*what is done is in (.*)") as told:
+        with pytest.raises(TidegateError, match=rf"Input/output error; {RESUME} .*\.part/run$") as told:
             run_at(out, seeds=[1, 2], watch=stop)
     left = Path(str(told.value).rpartition(" is in ")[2])
     assert [row["seed"] for row in folder.read_record(left)["rows"]] == [1]

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from scapy.utils import RawPcapReader
 
-from live import again_if_disturbed, needs_iperf3, needs_namespaces, watched
+from live import Disturbed, again_if_disturbed, needs_iperf3, needs_namespaces, watched
 from tidegate import TidegateError
 from tidegate.backends.build import build
 from tidegate.backends.common import changing
@@ -103,13 +103,15 @@ def test_what_waits_for_a_link_waits_in_the_kernel(
     # A millisecond or ten frames, as long as the machine keeps up; of a rate that is 0.8 % too high it were four times as much.
     burst = max(10 * (mtu + framing), rate_mbps * 125)
     result = watched(net.run("2 s", backend="live", progress=False))
-    # Packets that pile up while the lab is late stay in the queue, as they come at its rate; it may be late more than once.
-    late_ms = result.live.row(by_predicate=pl.col("quantity") == "lateness_ms_max", named=True)["value"]
-    late = 2 * rate_mbps * 125 * late_ms
     samples = result.queue_samples.filter(pl.col("queue") == "r -> b", pl.col("time_s") > 0.5)
-    assert samples["bytes"].max() < 1.5 * burst + late  # type: ignore[operator]
     sent, times = samples["sent_bytes"], samples["time_s"]
     assert (sent[-1] - sent[0]) * 8e-6 / (times[-1] - times[0]) == pytest.approx(rate_mbps, rel=0.03)
+    most = samples["bytes"].max()
+    # Packets that pile up while the lab is late stay in the queue, as they come at its rate.
+    late_ms = result.live.row(by_predicate=pl.col("quantity") == "lateness_ms_max", named=True)["value"]
+    if most >= 1.5 * burst and late_ms > 1:  # type: ignore[operator]
+        raise Disturbed(f"the lab was late by {late_ms:.1f} ms")
+    assert most < 1.5 * burst  # type: ignore[operator]
 
 
 @needs_namespaces

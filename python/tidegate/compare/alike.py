@@ -9,7 +9,7 @@ from typing import Any
 
 from tidegate._core import TidegateError
 from tidegate.claims import Row
-from tidegate.experiments.columns import unit
+from tidegate.experiments.columns import is_number, unit
 from tidegate.experiments.input_file import identity
 from tidegate.experiments.registry import UNITS
 
@@ -39,7 +39,7 @@ class Side:
     def columns(self) -> list[str]:
         """Columns with numbers; what a column says of a case is none."""
         names = dict.fromkeys(name for row in self.rows for name in row if name not in ("case", "seed"))
-        return [name for name in names if all(_is_number(row.get(name)) for row in self.rows)]
+        return [name for name in names if all(_is_number_or_none(row.get(name)) for row in self.rows)]
 
     def labels(self, case: str) -> set[str]:
         """Columns of strings that tell the rows of one case and seed apart: a scheme, a host, a class."""
@@ -82,8 +82,8 @@ def identifying(sides: Sequence[Side], case: str) -> list[str]:
     ]
 
 
-def _is_number(value: object) -> bool:
-    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+def _is_number_or_none(value: object) -> bool:
+    return value is None or is_number(value)
 
 
 def differing(sides: Sequence[Side]) -> dict[str, list[Any]]:
