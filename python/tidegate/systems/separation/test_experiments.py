@@ -6,8 +6,12 @@ import json
 import math
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+import polars as pl
 import pytest
 
 from tidegate.claims import Row
@@ -16,7 +20,7 @@ from tidegate.experiments.registry import find
 from tidegate.systems.separation import behaviour
 from tidegate.systems.separation.behaviour import FIGURES, KNOWN, PERIOD_S, Observed, figures, told
 from tidegate.systems.separation.claims import judged
-from tidegate.systems.separation.experiments import memory, udp
+from tidegate.systems.separation.experiments import memory, rebalance, testbed, udp
 from tidegate.systems.separation.experiments.long_flows import Workload, processor_sharing, workload
 
 NAMES = ("rebalance", "bufferbloat", "udp", "mix", "memory", "two")
@@ -104,6 +108,58 @@ def test_the_use_of_the_link_is_compared_with_drr_alone(by_flow: float | None, h
     (c5,) = [claim for claim in judged(rows, "separation.rebalance") if claim.id == "c5"]
     assert c5.holds == holds
     assert ("with DRR by flow and no controller" in c5.measured) == (by_flow is not None)
+
+
+def watched(packets: list[tuple[int, int]], busy_s: list[float], step_s: float) -> Any:
+    """Samples of a port with two queues."""
+    rows = [
+        {
+            "time_s": index * step_s,
+            "queue": "r1 -> r2",
+            "number": number,
+            "packets": both[number],
+            "busy_s": busy,
+        }
+        for index, (both, busy) in enumerate(zip(packets, busy_s, strict=True))
+        for number in (0, 1)
+    ]
+    return SimpleNamespace(queue_samples=pl.DataFrame(rows))
+
+
+def test_a_link_is_idle_with_work_where_packets_wait_at_both_ends_of_a_step() -> None:
+    # Busy; half idle while the other queue's packets wait; idle when they have gone; busy again.
+    packets = [(3, 0), (3, 0), (0, 3), (0, 0), (3, 0)]
+    result = watched(packets, [0.0, 0.01, 0.015, 0.015, 0.025], 0.01)
+    assert testbed.idle_with_work(result, 0.0, 0.04) == pytest.approx(0.005 / 0.04)
+    assert testbed.idle_with_work(result, 0.02, 0.04) == 0.0
+    assert testbed.idle_with_work(result, 0.03, 0.03) == 0.0
+
+
+def test_goodput_is_that_between_samples_at_the_steps() -> None:
+    """The first sample of a flow that starts on a step comes after it, and is not taken for the one there."""
+
+    def rates(period_s: float, begin: int) -> npt.NDArray[np.float64]:
+        times = np.arange(begin, round(2 / period_s) + 1) * period_s
+        received = 1e6 * (times - (begin - 1) * period_s)
+        samples = pl.DataFrame({"flow": [0] * len(times), "time_s": times, "bytes_received": received})
+        result: Any = SimpleNamespace(flow_samples=samples)
+        return testbed.goodputs(result, 1, 2.0)
+
+    assert rates(0.01, 1) == pytest.approx(np.full((1, 4), 8.0))
+    assert rates(0.5, 1) == pytest.approx(np.full((1, 4), 8.0))
+    assert rates(0.01, 51) == pytest.approx(np.array([[0.0, 8.0, 8.0, 8.0]]))
+
+
+@pytest.mark.parametrize(
+    ("idle", "holds"), [([0.009, 0.002], True), ([0.011, 0.002], False), ([None, None], None)]
+)
+def test_a_link_that_is_idle_with_work_in_one_seed_breaks_the_claim(
+    idle: list[float | None], holds: bool | None
+) -> None:
+    row = {"scheme": "fifo", "control": "bbr", "phase": "1 alone", "link_use": 0.97}
+    rows = [{**row, "seed": seed, "idle_with_work": part} for seed, part in enumerate(idle, 1)]
+    claims = {claim.id: claim.holds for claim in rebalance._claims(100.0, rows)}
+    assert claims.get("idle") == holds
 
 
 def rows_of_udp(detected: list[float | None], alarms: list[int]) -> list[Row]:

@@ -61,6 +61,7 @@ class Testbed:
     options: dict[str, Any] = field(default_factory=dict)
     """Of the controller."""
     router: str = "tidegate"
+    sample_ms: float = STEP_S * 1e3
     network: Network = field(default_factory=Network)
     flows: list[Flow] = field(default_factory=list)
     access: list[Link] = field(default_factory=list)
@@ -86,7 +87,7 @@ class Testbed:
             self.controller = separation(
                 net, "monitor", r1, before, self.bottleneck, buffer=f"{size} B", hold=hold, **self.options
             )
-        net.record(f"{STEP_S} s", [self.bottleneck])
+        net.record(f"{self.sample_ms} ms", [self.bottleneck])
 
     def _first_router(self) -> Node:
         if self.scheme == "dualpi2":
@@ -153,9 +154,13 @@ def goodputs(result: Result, flows: int, end_s: float) -> npt.NDArray[np.float64
     steps = round(end_s / STEP_S)
     found = np.zeros((flows, steps))
     for (number,), samples in result.flow_samples.group_by("flow", maintain_order=True):
-        at = np.round(samples["time_s"].to_numpy() / STEP_S).astype(int)
+        times = samples["time_s"].to_numpy() / STEP_S
+        # Of finer samples those count that are at a step.
+        off = np.abs(times - np.round(times))
+        near = off <= (np.median(np.diff(times)) / 2 if len(times) > 1 else 1) + 1e-9
+        at, came = np.round(times[near]).astype(int), samples["bytes_received"].to_numpy()[near]
         received = np.zeros(steps + 1)
-        received[at[at <= steps]] = samples["bytes_received"].to_numpy()[at <= steps]
+        received[at[at <= steps]] = came[at <= steps]
         # Before it starts it has nothing, and after its end what it had.
         received = np.maximum.accumulate(received)
         found[int(number)] = np.diff(received) * 8 / STEP_S / 1e6
@@ -172,6 +177,22 @@ def busy(result: Result, from_s: float, to_s: float) -> float:
         return 0.0
     (first, before), (last, after) = sent.row(0), sent.row(-1)
     return float((after - before) / (last - first))
+
+
+def idle_with_work(result: Result, from_s: float, to_s: float) -> float:
+    """Part of a time in which the congested link was idle between two samples at both of which packets waited for it."""
+    chosen = (pl.col("queue") == "r1 -> r2") & pl.col("time_s").is_between(from_s, to_s)
+    port = (
+        result.queue_samples.filter(chosen)
+        .group_by("time_s", maintain_order=True)
+        .agg(pl.col("packets").sum(), pl.col("busy_s").first())
+        .sort("time_s")
+    )
+    if len(port) < 2:
+        return 0.0
+    waiting = pl.min_horizontal("packets", pl.col("packets").shift(1)) > 0
+    idle = port.select(pl.when(waiting).then(pl.col("time_s").diff() - pl.col("busy_s").diff())).to_series()
+    return float(idle.sum() / (port["time_s"][-1] - port["time_s"][0]))
 
 
 def settled_s(
