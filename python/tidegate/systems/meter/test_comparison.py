@@ -67,6 +67,12 @@ def test_the_claims_of_fair(ours: dict[str, Any], broken: set[str]) -> None:
     assert {"fair-half", "fair-rate", "bcpqp-half"} <= judged.keys()
 
 
+@pytest.mark.parametrize(("ours", "held"), [(0.99, True), (0.97, False)])
+def test_what_a_peer_lets_pass_above_the_rate_is_no_better_share(ours: float, held: bool) -> None:
+    rows = [fair_row("fair", worst_10_s=ours), fair_row("bcpqp", worst_10_s=1.38, retransmits=10)]
+    assert holds(fair_sharing.claims_of(rows))["fair-bcpqp-share"] is held
+
+
 def test_one_seed_of_three_breaks_the_claim_about_any_ten_seconds() -> None:
     rows = [fair_row("fair", worst_10_s=value) for value in (0.9, 0.4, 0.9)]
     assert not holds(fair_sharing.claims_of(rows))["fair-half"]

@@ -255,7 +255,8 @@ def claims_of(rows: list[Row]) -> list[Claim]:
 def _against(rows: list[Row], ours: str, peer: str) -> list[Claim]:
     """At least as good as BC-PQP in each cell, and with no more losses where a flow has no ECN."""
     mine, theirs = (worst_of_cells(rows, name) for name in (ours, peer))
-    both = {cell: mine[cell] - theirs[cell] for cell in mine if cell in theirs}
+    # A share is at most 1: what a peer lets pass in addition to the rate does not count for it.
+    both = {cell: min(mine[cell], 1.0) - min(theirs[cell], 1.0) for cell in mine if cell in theirs}
     if not both:
         return []
     texts = f"{CONTENDERS[ours].text} against {CONTENDERS[peer].text}"
