@@ -41,9 +41,9 @@ pub(crate) use order::{Log, Numbers, Window};
 const MOST_THREADS: usize = 256;
 
 /// A part that has fewer events than this in a window, in the mean, gains less than its waiting for the others costs.
-const LEAST_EVENTS: u64 = 16;
+const LEAST_EVENTS: u64 = 128;
 
-/// Events after which that is looked at.
+/// Events after which that is looked at, again and again: what happens at first need not be what happens later.
 const TRIAL: u64 = 1 << 16;
 
 /// What a network has to do with its parts.
@@ -61,11 +61,9 @@ pub(crate) struct Parts {
     /// The event that is handled, while parts run beside each other.
     at: Entry,
     lingering: Lingering,
-    /// Windows that the parts have run beside each other, and events in them; see [`LEAST_EVENTS`].
+    /// Windows that the parts have run beside each other since that was looked at, and events in them; see [`LEAST_EVENTS`].
     windows: u64,
     events: u64,
-    /// They have had enough of them.
-    gains: bool,
     /// Whether a division was tried, and why there is none.
     tried: bool,
     why: Option<Cow<'static, str>>,
@@ -242,20 +240,19 @@ impl Network {
             return self.run_alone(end, events);
         }
         loop {
-            if !self.parts.gains && self.parts.events >= TRIAL {
+            if self.parts.events >= TRIAL {
                 let parts = self.parts.rest.len() as u64 + 1;
                 if self.parts.events < LEAST_EVENTS * parts * self.parts.windows {
                     self.unite("too little happens in the time that a packet takes between its parts");
                     let left = last.saturating_sub(self.work().0);
                     return self.run_alone(end, left);
                 }
-                self.parts.gains = true;
+                (self.parts.windows, self.parts.events) = (0, 0);
             }
             let common = self.parts.common.first().copied().filter(|entry| event::time(*entry) <= end);
             let limit = common.unwrap_or(end.checked_add(1).map_or(NONE, |behind| Entry::from(behind) << 64));
             let before = self.work().0;
-            let trial = if self.parts.gains { u64::MAX } else { before + TRIAL };
-            let done = self.run_windows(limit, last.min(trial));
+            let done = self.run_windows(limit, last.min(before + TRIAL));
             let after = self.work().0;
             self.parts.events += after - before;
             if !done && after < last {
