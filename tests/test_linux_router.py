@@ -106,6 +106,24 @@ def test_the_rate_is_that_of_the_link_s_frames(netns: str, mtu: int, framing: in
 
 
 @needs_root
+def test_before_the_first_plan_all_is_in_one_queue_at_the_link_s_rate(netns: str) -> None:
+    with LinuxRouter("out", "8 Mbit/s", namespace=netns) as router:
+        begun = time.monotonic()
+        Sender(netns).send(5000, 90)
+        # 90 frames of 1014 bytes, but for the burst of ten.
+        assert packets(router) == [90]
+        assert time.monotonic() - begun > 0.06
+        Sender(netns).send(5001, 400)
+        (queue,) = router.counts()
+        assert queue["waiting_bytes"] <= 100_000
+        assert queue["dropped"] > 200
+        command = ["ip", "netns", "exec", Path(netns).name, "tc", "-s", "qdisc", "show", "dev", "out"]
+        shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        assert "direct_packets_stat 0 " in shown
+        assert "limit 100000b" in shown
+
+
+@needs_root
 @pytest.mark.parametrize("classifier", ["bpf", "u32"])
 def test_flows_are_in_their_queues_and_can_be_moved(netns: str, classifier: Classifier) -> None:
     sender = Sender(netns)
@@ -275,7 +293,7 @@ def test_a_refused_queue_is_removed_again(netns: str) -> None:
             return take(command, kind, *words, **options)
 
         router._netlink.tc = tc
-        for existed in (0, 2):
+        for existed in (1, 2):
             with pytest.raises(TidegateError, match="Cannot allocate memory") as error:
                 router.apply(Plan((QUEUE,) * 3, {sender.flow(1001): 2}))
             assert "as before" not in str(error.value)

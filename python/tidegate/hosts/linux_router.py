@@ -57,6 +57,9 @@ LEAST_BPS = 8000
 MOST_BPS = 34_000_000_000
 """More does not fit the kernel's 32 bits of bytes in a second; a link that is faster has this rate."""
 BURST_FRAMES = 10
+LEAST_FRAMES = 32
+FIRST_BUFFER_S = 0.1
+"""Of the queue that is there before the first plan, at the link's rate."""
 MOST_QUANTUM_FRAMES = 8
 DEFAULTS = ("noqueue", "pfifo_fast", "fq_codel", "mq", "pfifo")
 """Qdiscs that a kernel gives an interface by itself; with the handle 0."""
@@ -222,6 +225,10 @@ class LinuxRouter:
                 self._netlink.tc("del", index=self._index, parent=TC_ROOT, handle=HANDLE)
             self._netlink.tc("add", "htb", self._index, handle=HANDLE, default=FIRST_CLASS)
             self._class(ROOT_CLASS, HANDLE, self._rate, self._rate, self._frame)
+            # HTB sends what has no class at once, however fast: until the first plan all is in queue 0.
+            size = max(LEAST_FRAMES * self._frame, int(self._rate * FIRST_BUFFER_S / 8))
+            self._applied = [QueuePlan(self._rate, min(size, MOST_BYTES))]
+            self._set_queues(self._applied)
         except NetlinkError as error:
             why = "CONFIG_NET_SCH_HTB" if error.code == errno.ENOENT else _said(error)
             raise TidegateError(f"{self.interface}: the kernel takes no HTB qdisc: {why}") from None
@@ -347,7 +354,7 @@ class LinuxRouter:
         part = min(1.0, self._rate / asked) if asked else 1.0
         most = max(queue.rate_bps for queue in shown)
         # A queue that is not in the plan stays, empty: packets may wait in it.
-        shown += [QueuePlan(LEAST_BPS, self._frame * 32)] * (len(self._queues) - len(shown))
+        shown += [QueuePlan(LEAST_BPS, self._frame * LEAST_FRAMES)] * (len(self._queues) - len(shown))
         for number, queue in enumerate(shown):
             minor = FIRST_CLASS + number
             ceil = self._rate if queue.cap_bps is None else min(int(queue.cap_bps), self._rate)
