@@ -158,7 +158,7 @@ class LiveTopology:
             text=True,
         )
         if done.returncode:
-            raise TidegateError(f"{command}: {done.stderr.strip() or f'ended with {done.returncode}'}")
+            raise TidegateError(f"{command}: {done.stderr.strip() or ending(done.returncode)}")
 
     def _start(self, switch: Switch, number: int, stack: ExitStack) -> None:
         """A switch with what its files say, then its ports."""
@@ -216,7 +216,7 @@ class LiveTopology:
             with self.start(host.name, without_net_tools(command), stderr=subprocess.PIPE) as process:
                 _, said = process.communicate()
                 if process.returncode:
-                    why = said.decode(errors="replace").strip() or f"ended with {process.returncode}"
+                    why = said.decode(errors="replace").strip() or ending(process.returncode)
                     raise TidegateError(
                         f"{self.topology.path}: hosts.{host.name}.commands[{number}]: {command}: {why}"
                     )
@@ -267,6 +267,15 @@ class LiveTopology:
     def _end_commands(self) -> None:
         for process in self._background:
             end(process)
+
+
+def ending(status: int) -> str:
+    """How a command has ended, by its exit status.
+
+    >>> ending(1), ending(-6)
+    ('ended with 1', 'was ended by SIGABRT')
+    """
+    return f"ended with {status}" if status >= 0 else f"was ended by {signal.Signals(-status).name}"
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
