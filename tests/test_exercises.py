@@ -6,6 +6,7 @@ import io
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -22,7 +23,7 @@ from tidegate import p4
 from tidegate._core import TidegateError
 from tidegate.exercises import programs, prompt, runtime
 from tidegate.exercises.files import read
-from tidegate.exercises.running import LiveTopology
+from tidegate.exercises.running import LiveTopology, ending
 from tidegate.exercises.topology import End
 from tidegate.lab import names
 
@@ -277,6 +278,46 @@ def test_what_cannot_be_is_said(tidegate: Run, tmp_path: Path) -> None:
     assert "hosts.h2.commands[0]: ip route add nonsense: Error" in refused.err
     # Others' labs may end while this one looks.
     assert labs_of(failed.pid) == labs_of(refused.pid) == []
+
+
+def test_a_signal_that_ends_a_command_is_named() -> None:
+    assert ending(3) == "ended with 3"
+    assert ending(-signal.SIGABRT) == "was ended by SIGABRT"
+    # Real-time signals but the first and the last have no name in Python.
+    assert ending(-40) == "was ended by signal 40"
+
+
+BESIDE_GRPC = """
+import sys
+from pathlib import Path
+from tidegate.exercises import running
+from tidegate.exercises.files import read
+
+running.FIRST_GRPC = int(sys.argv[2])
+with running.LiveTopology(read(Path(sys.argv[1])), grpc=True) as live:
+    for _ in range(5):
+        assert live.output("h1", "echo $PPID") == (0, "1\\n")
+"""
+
+
+@needs_root
+def test_hosts_run_commands_beside_grpc(tmp_path: Path) -> None:
+    topology = example()
+    for host in topology["hosts"].values():
+        host["commands"] += ["true"] * 5
+    for switch in topology["switches"].values():
+        switch["program"] = str(ROOT / "examples/p4/ipv4_router/ipv4_router.p4")
+        switch["runtime_json"] = str(EXAMPLE.parent / switch["runtime_json"])
+    path = tmp_path / "topology.json"
+    path.write_text(json.dumps(topology))
+    # gRPC's handler of forks is on: nothing here may fork beside its threads.
+    environment = {**os.environ, "GRPC_ENABLE_FORK_SUPPORT": "1"}
+    for _ in range(4):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = str(taken.getsockname()[1])
+        command = [sys.executable, "-c", BESIDE_GRPC, str(path), port]
+        ran = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
+        assert ran.returncode == 0, ran.stderr
 
 
 @needs_root

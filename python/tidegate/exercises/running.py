@@ -14,7 +14,6 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
@@ -25,7 +24,6 @@ from tidegate.control.files import demand_own
 from tidegate.exercises import programs, runtime
 from tidegate.exercises.topology import Host, Switch, Topology, interface
 from tidegate.lab import kernel
-from tidegate.lab.death import die_with
 from tidegate.lab.interfaces import HOST_INTERFACE
 from tidegate.lab.lab import SWITCH, Lab
 from tidegate.lab.messages import MakeLinks, SetUp
@@ -36,7 +34,15 @@ MTU = 1500
 """Of hosts."""
 ROOM = 2000
 """Of interfaces of switches: programs add headers to packets of full size."""
-PROGRAMS = (("ip", "iproute2"), ("nsenter", "util-linux"), ("unshare", "util-linux"))
+PROGRAMS = (
+    ("ip", "iproute2"),
+    ("nsenter", "util-linux"),
+    ("setpriv", "util-linux"),
+    ("unshare", "util-linux"),
+)
+# A command ends with the process that started it, and does not begin where that is gone already. With `preexec_fn` Popen would fork
+# beside the threads of gRPC, whose handler of forks aborts some of the children.
+WITH_PARENT = 'test "$PPID" = "$0" && exec "$@"'
 # The first process of a PID namespace: with it the kernel ends all that a command has started. It outlives Ctrl-C, the command does
 # not: the trap is for this shell, and the one that it starts has none.
 FIRST = 'trap : INT TERM; sh -c "$1"; exit $?'
@@ -230,6 +236,7 @@ class LiveTopology:
         """Start a command of the shell at a host. It and what it starts end with the network, or with this process."""
         return subprocess.Popen(
             [
+                *("setpriv", "--pdeathsig", "KILL", "sh", "-c", WITH_PARENT, str(os.getpid())),
                 *("nsenter", f"--net={self.namespace(host)}"),
                 *("unshare", "--pid", "--fork", "--kill-child=SIGKILL"),
                 *("sh", "-c", FIRST, "sh", command),
@@ -237,7 +244,6 @@ class LiveTopology:
             stdin=stdin,
             stdout=stdout,
             stderr=stderr,
-            preexec_fn=partial(die_with, os.getpid()),
         )
 
     def run(self, host: str, command: str, *, stdin: int | None = subprocess.DEVNULL) -> int:
@@ -275,7 +281,13 @@ def ending(status: int) -> str:
     >>> ending(1), ending(-6)
     ('ended with 1', 'was ended by SIGABRT')
     """
-    return f"ended with {status}" if status >= 0 else f"was ended by {signal.Signals(-status).name}"
+    if status >= 0:
+        return f"ended with {status}"
+    try:
+        return f"was ended by {signal.Signals(-status).name}"
+    except ValueError:
+        # A real-time signal between the first and the last.
+        return f"was ended by signal {-status}"
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
