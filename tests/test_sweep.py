@@ -178,11 +178,17 @@ class Without:
 
 
 class Measured:
-    """Runs that need no time."""
+    """Runs that need no time; `noted` ones are kept, as those of Tidegate's executors are."""
+
+    def __init__(self, noted: bool = False) -> None:
+        self._noted = noted
 
     def run(self, jobs: Jobs, tell: Tell, ended: Ended) -> None:
         for index, seed in jobs.jobs:
-            ended.runs.append(Run(jobs.cases[index].name, seed, [{"goodput_mbps": 1.0}], {}))
+            run = Run(jobs.cases[index].name, seed, [{"goodput_mbps": 1.0}], {})
+            ended.runs.append(run)
+            if self._noted:
+                jobs.store.add(run)
 
 
 def test_a_study_does_not_go_on_with_other_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,6 +231,29 @@ def test_trials_without_a_finite_objective_have_failed_and_do_not_go_on_for_ever
     other = (tune.Objective(Column("goodput"), True),)
     with pytest.raises(TidegateError, match=r"no column of numbers 'goodput'; .*they have goodput_mbps"):
         tune.run(task(objectives=other), trials=4, out=tmp_path / "y", executor=Without())
+
+
+def test_a_misspelt_objective_is_corrected_without_another_run(tmp_path: Path) -> None:
+    pytest.importorskip("optuna", reason="needs the extra `tune`")
+
+    def run(column: str, executor: Any, **how: Any) -> Any:
+        objectives = (tune.Objective(Column(column), how.pop("maximise", True)),)
+        about = task(objectives=objectives, **how)
+        return tune.run(about, trials=4, out=tmp_path / "x", executor=executor)
+
+    with pytest.raises(TidegateError, match="no column of numbers 'goodput'"):
+        run("goodput", Measured(noted=True), maximise=False)
+    # What the trials are of has to be the same.
+    with pytest.raises(TidegateError, match="is of other seeds"):
+        run("goodput_mbps", Measured(), seeds=(2,))
+    with pytest.raises(TidegateError, match=r"cas"):
+        run("goodput_mbps", Stopping(0), where=(("cas", "a"),))
+    found = run("goodput_mbps", Stopping(0))
+    assert [(one["trial"], one["goodput_mbps"]) for one in found["trials"]] == [(n, 1.0) for n in range(4)]
+    assert not (tmp_path / "x" / "runs.jsonl").exists()
+    # From the first value on it is a study of that column.
+    with pytest.raises(TidegateError, match="is of other objectives"):
+        run("drops", Measured())
 
 
 def task(**given: Any) -> tune.Task:

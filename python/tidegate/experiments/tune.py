@@ -37,6 +37,8 @@ EXTRA = 'tuning needs more packages: pip install "tidegate[tune]"'
 RECORD, TABLE, FIGURE, REPORT, STUDY = "tune.json", "trials.csv", "figure.png", "report.html", "study.db"
 ABOUT = "tidegate"
 """The attribute of a study that says what it is of."""
+JUDGED_BY = ("objectives", "where")
+"""Of what a study is of: what no trial depends on before it has a value."""
 WHY = "no value"
 """The attribute of a trial whose objectives are not finite: why."""
 
@@ -264,8 +266,10 @@ def run(
     _demand_folder(out)
     storage = storage or f"sqlite:///{(out / STUDY).resolve()}"
     with _kept_by(storage):
+        store = _storage(storage)
+        _remove_without_values(store, task, name)
         found = optuna.create_study(
-            storage=_storage(storage),
+            storage=store,
             study_name=name,
             directions=[one.direction for one in task.objectives],
             pruner=optuna.pruners.MedianPruner(n_startup_trials=batch)
@@ -275,7 +279,8 @@ def run(
         )
         _demand_same(found, task, name)
         _demand_same_ranges(found, task, name)
-        journal = Journal(out, {**identity(task.about()), "study": name})
+        of_runs = {key: value for key, value in identity(task.about()).items() if key not in JUDGED_BY}
+        journal = Journal(out, {**of_runs, "study": name})
         search = _Search(
             task,
             found,
@@ -321,13 +326,41 @@ def _demand_folder(out: Path) -> None:
         ) from None
 
 
+def _remove_without_values(storage: Any, task: Task, name: str) -> None:
+    """Remove a study of other objectives none of whose trials has a value or is under way: it begins anew with these.
+
+    Its trials have the same numbers again, and so the same parameters: the runs that are done are in the journal.
+    """
+    import optuna
+    from optuna.trial import TrialState
+
+    if name not in optuna.get_all_study_names(storage):
+        return
+    study = optuna.load_study(study_name=name, storage=storage)
+    there, about = study.user_attrs.get(ABOUT), json.loads(json.dumps(task.about()))
+    if there is None or {key for key in about if identity(there.get(key)) != identity(about[key])} - {
+        *JUDGED_BY
+    }:
+        return
+    if all(identity(there.get(key)) == identity(about[key]) for key in JUDGED_BY):
+        return
+    open_states = (TrialState.RUNNING, TrialState.WAITING)
+    if all(
+        one.state == TrialState.FAIL or (one.state in open_states and is_left(one))
+        for one in study.get_trials(deepcopy=False)
+    ):
+        optuna.delete_study(study_name=name, storage=storage)
+
+
 def _demand_same(study: Any, task: Task, name: str) -> None:
     about = json.loads(json.dumps(task.about()))
     there = study.user_attrs.get(ABOUT)
     if there is None:
         study.set_user_attr(ABOUT, about)
     elif identity(there) != identity(about):
-        other = next(key for key in about if identity(there.get(key)) != identity(about[key]))
+        # What a study without values takes anew is the reason only where nothing else is.
+        keys = sorted(about, key=JUDGED_BY.__contains__)
+        other = next(key for key in keys if identity(there.get(key)) != identity(about[key]))
         if other == "files":
             raise TidegateError(
                 f"the files of Tidegate or of the experiment have changed since the study {name} was begun; "
