@@ -143,6 +143,15 @@ def test_names_that_python_has(name: str, said: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("name", ["meter", "register_accesses"])
+def test_names_of_tidegate_s_own_systems(name: str, tmp_path: Path) -> None:
+    with pytest.raises(TidegateError, match=f"{name} is a system or a module of Tidegate's own"):
+        new_system(name, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    # An experiment has no place among them.
+    assert new_experiment(name, tmp_path).exists()
+
+
 def test_what_is_there_stays(tmp_path: Path) -> None:
     (tmp_path / "blink").mkdir()
     with pytest.raises(TidegateError, match="is there already"):

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from tidegate import systems
 from tidegate._core import TidegateError
 from tidegate.files import why
 
@@ -25,6 +26,12 @@ def new_system(name: str, folder: Path) -> Path:
     `tidegate run ./NAME:threshold` finds it wherever it is.
     """
     _demand_name("system", name)
+    if (Path(systems.__file__).parent / name).exists() or (
+        Path(systems.__file__).parent / f"{name}.py"
+    ).exists():
+        raise TidegateError(
+            f"{name} is a system or a module of Tidegate's own, which would hide it; give another name"
+        )
     place = folder / name
     title = "".join(part.capitalize() for part in name.split("_"))
     _copy(
