@@ -69,6 +69,27 @@ def test_a_run_on_one_says_why(tmp_path: Path) -> None:
     assert net.run("1 ms", threads=2).warnings == ("ran on 1 of 2 threads: packets are captured",)
 
 
+def core(delay: str) -> Network:
+    """Fifty flows through one link of 1 Gbit/s, between links with a delay that parts are cut at."""
+    net = Network()
+    first, last = net.router("first"), net.router("last")
+    net.link(first, last, rate="1 Gbit/s", delay="0 ms", queue="1000 packets")
+    for number in range(50):
+        a, b = net.host(f"a{number}"), net.host(f"b{number}")
+        net.link(a, first, rate="1 Gbit/s", delay=delay)
+        net.link(last, b, rate="1 Gbit/s", delay=delay)
+        net.tcp(a, b)
+    return net
+
+
+@pytest.mark.parametrize(("delay", "divided"), [("0.1 ms", False), ("2 ms", True)])
+def test_parts_that_have_too_little_to_do_become_one(delay: str, divided: bool) -> None:
+    one, two = core(delay).run("2 s"), core(delay).run("2 s", threads=2)
+    why = "ran on 1 of 2 threads: too little happens in the time that a packet takes between its parts"
+    assert two.warnings == (() if divided else (why,))
+    assert digests(two) == digests(one)
+
+
 @pytest.mark.parametrize("threads", [0, 257, -1, 1.5, "two", True])
 def test_not_so_many(threads: int) -> None:
     with pytest.raises(TidegateError, match="is not a number of threads: give a whole number from 1 to 256"):

@@ -43,8 +43,10 @@ const MOST_THREADS: usize = 256;
 /// A part that has fewer events than this in a window, in the mean, gains less than its waiting for the others costs.
 const LEAST_EVENTS: u64 = 128;
 
-/// Events after which that is looked at, again and again: what happens at first need not be what happens later.
+/// Events after which that is looked at; and then again and again, as what happens at first need not be what happens later. Each look
+/// stops the threads.
 const TRIAL: u64 = 1 << 16;
+const BETWEEN_LOOKS: u64 = 1 << 19;
 
 /// What a network has to do with its parts.
 #[derive(Debug, Default)]
@@ -64,6 +66,7 @@ pub(crate) struct Parts {
     /// Windows that the parts have run beside each other since that was looked at, and events in them; see [`LEAST_EVENTS`].
     windows: u64,
     events: u64,
+    looked: bool,
     /// Whether a division was tried, and why there is none.
     tried: bool,
     why: Option<Cow<'static, str>>,
@@ -240,19 +243,21 @@ impl Network {
             return self.run_alone(end, events);
         }
         loop {
-            if self.parts.events >= TRIAL {
+            let look = if self.parts.looked { BETWEEN_LOOKS } else { TRIAL };
+            if self.parts.events >= look {
                 let parts = self.parts.rest.len() as u64 + 1;
                 if self.parts.events < LEAST_EVENTS * parts * self.parts.windows {
                     self.unite("too little happens in the time that a packet takes between its parts");
                     let left = last.saturating_sub(self.work().0);
                     return self.run_alone(end, left);
                 }
-                (self.parts.windows, self.parts.events) = (0, 0);
+                (self.parts.windows, self.parts.events, self.parts.looked) = (0, 0, true);
+                continue;
             }
             let common = self.parts.common.first().copied().filter(|entry| event::time(*entry) <= end);
             let limit = common.unwrap_or(end.checked_add(1).map_or(NONE, |behind| Entry::from(behind) << 64));
             let before = self.work().0;
-            let done = self.run_windows(limit, last.min(before + TRIAL));
+            let done = self.run_windows(limit, last.min(before + look));
             let after = self.work().0;
             self.parts.events += after - before;
             if !done && after < last {
