@@ -126,13 +126,13 @@ def watched(packets: list[tuple[int, int]], busy_s: list[float], step_s: float) 
     return SimpleNamespace(queue_samples=pl.DataFrame(rows))
 
 
-def test_a_link_is_idle_with_work_where_packets_wait_at_both_ends_of_a_step() -> None:
+def test_a_link_is_idle_while_waiting_where_packets_wait_at_both_ends_of_a_step() -> None:
     # Busy; half idle while the other queue's packets wait; idle when they have gone; busy again.
     packets = [(3, 0), (3, 0), (0, 3), (0, 0), (3, 0)]
     result = watched(packets, [0.0, 0.01, 0.015, 0.015, 0.025], 0.01)
-    assert testbed.idle_with_work(result, 0.0, 0.04) == pytest.approx(0.005 / 0.04)
-    assert testbed.idle_with_work(result, 0.02, 0.04) == 0.0
-    assert testbed.idle_with_work(result, 0.03, 0.03) == 0.0
+    assert testbed.idle_while_waiting(result, 0.0, 0.04) == pytest.approx(0.005 / 0.04)
+    assert testbed.idle_while_waiting(result, 0.02, 0.04) == 0.0
+    assert testbed.idle_while_waiting(result, 0.03, 0.03) == 0.0
 
 
 def test_goodput_is_that_between_samples_at_the_steps() -> None:
@@ -153,11 +153,11 @@ def test_goodput_is_that_between_samples_at_the_steps() -> None:
 @pytest.mark.parametrize(
     ("idle", "holds"), [([0.009, 0.002], True), ([0.011, 0.002], False), ([None, None], None)]
 )
-def test_a_link_that_is_idle_with_work_in_one_seed_breaks_the_claim(
+def test_a_link_that_is_idle_while_packets_wait_in_one_seed_breaks_the_claim(
     idle: list[float | None], holds: bool | None
 ) -> None:
     row = {"scheme": "fifo", "control": "bbr", "phase": "1 alone", "link_use": 0.97}
-    rows = [{**row, "seed": seed, "idle_with_work": part} for seed, part in enumerate(idle, 1)]
+    rows = [{**row, "seed": seed, "idle_while_waiting": part} for seed, part in enumerate(idle, 1)]
     claims = {claim.id: claim.holds for claim in rebalance._claims(100.0, rows)}
     assert claims.get("idle") == holds
 

@@ -25,7 +25,7 @@ from tidegate.systems.separation.experiments.testbed import (
     Testbed,
     busy,
     goodputs,
-    idle_with_work,
+    idle_while_waiting,
     settled_s,
 )
 
@@ -74,7 +74,7 @@ def _demands(degraded: tuple[float, ...]) -> list[list[float]]:
         "largest_off",
         "settled_s",
         "link_use",
-        "idle_with_work",
+        "idle_while_waiting",
     ),
     backends=("sim", "live"),
     quick={"rate_mbps": 100.0, "unit_s": 12.0, "controls": ("cubic",), "degraded": (0.2, 0.3, 0.1)},
@@ -143,7 +143,7 @@ def _rows(
         row["largest_off"] = float(off[np.argmax(np.abs(off))])
         row["settled_s"] = settled_s(smooth, fair, NEAR, HOLD_S)
         row["link_use"] = busy(result, (begin + end) / 2, end)
-        row["idle_with_work"] = idle_with_work(result, (begin + end) / 2, end)
+        row["idle_while_waiting"] = idle_while_waiting(result, (begin + end) / 2, end)
         rows.append(row)
     return rows
 
@@ -198,7 +198,7 @@ def _claims(rate_mbps: float, rows: list[Row]) -> list[Claim]:
             )
         )
     # Runs of before have no such column.
-    idle = [row for row in rows if row.get("idle_with_work") is not None]
+    idle = [row for row in rows if row.get("idle_while_waiting") is not None]
     if idle:
         claims.append(
             between(
@@ -206,7 +206,9 @@ def _claims(rate_mbps: float, rows: list[Row]) -> list[Claim]:
                 "ours",
                 "The link is idle for at most 1 % of the time while packets wait for it",
                 most(
-                    idle, "idle_with_work", lambda row: f"{row['control']}, {row['scheme']}, {row['phase']}"
+                    idle,
+                    "idle_while_waiting",
+                    lambda row: f"{row['control']}, {row['scheme']}, {row['phase']}",
                 ),
                 high=0.01,
                 why="caps hold packets back while the flow whose part of the link is left sends less, as BBR does for 200 ms every 10 s",

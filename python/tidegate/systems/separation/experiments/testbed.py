@@ -179,7 +179,7 @@ def busy(result: Result, from_s: float, to_s: float) -> float:
     return float((after - before) / (last - first))
 
 
-def idle_with_work(result: Result, from_s: float, to_s: float) -> float:
+def idle_while_waiting(result: Result, from_s: float, to_s: float) -> float:
     """Part of a time in which the congested link was idle between two samples at both of which packets waited for it."""
     chosen = (pl.col("queue") == "r1 -> r2") & pl.col("time_s").is_between(from_s, to_s)
     port = (
