@@ -337,12 +337,8 @@ def _remove_without_values(storage: Any, task: Task, name: str) -> None:
     if name not in optuna.get_all_study_names(storage):
         return
     study = optuna.load_study(study_name=name, storage=storage)
-    there, about = study.user_attrs.get(ABOUT), json.loads(json.dumps(task.about()))
-    if there is None or {key for key in about if identity(there.get(key)) != identity(about[key])} - {
-        *JUDGED_BY
-    }:
-        return
-    if all(identity(there.get(key)) == identity(about[key]) for key in JUDGED_BY):
+    differing = _differing(study, task)
+    if not differing or not set(differing) <= set(JUDGED_BY):
         return
     open_states = (TrialState.RUNNING, TrialState.WAITING)
     if all(
@@ -352,15 +348,27 @@ def _remove_without_values(storage: Any, task: Task, name: str) -> None:
         optuna.delete_study(study_name=name, storage=storage)
 
 
+def _differing(study: Any, task: Task) -> list[str]:
+    """In what a study that has begun is of something else; what a study without values takes anew comes last."""
+    there, about = study.user_attrs.get(ABOUT), _about(task)
+    if there is None:
+        return []
+    other = [key for key in about if identity(there.get(key)) != identity(about[key])]
+    return sorted(other, key=JUDGED_BY.__contains__)
+
+
+def _about(task: Task) -> dict[str, Any]:
+    """What a study is of, as a study gives it back."""
+    about: dict[str, Any] = json.loads(json.dumps(task.about()))
+    return about
+
+
 def _demand_same(study: Any, task: Task, name: str) -> None:
-    about = json.loads(json.dumps(task.about()))
     there = study.user_attrs.get(ABOUT)
     if there is None:
-        study.set_user_attr(ABOUT, about)
-    elif identity(there) != identity(about):
-        # What a study without values takes anew is the reason only where nothing else is.
-        keys = sorted(about, key=JUDGED_BY.__contains__)
-        other = next(key for key in keys if identity(there.get(key)) != identity(about[key]))
+        study.set_user_attr(ABOUT, _about(task))
+    elif differing := _differing(study, task):
+        other = differing[0]
         if other == "files":
             raise TidegateError(
                 f"the files of Tidegate or of the experiment have changed since the study {name} was begun; "

@@ -227,7 +227,7 @@ class LinuxRouter:
             self._class(ROOT_CLASS, HANDLE, self._rate, self._rate, self._frame)
             # HTB sends what has no class at once, however fast: until the first plan all is in queue 0.
             size = max(LEAST_FRAMES * self._frame, int(self._rate * FIRST_BUFFER_S / 8))
-            self._applied = [QueuePlan(self._rate, min(size, MOST_BYTES))]
+            self._applied = [QueuePlan(self._rate, size)]
             self._set_queues(self._applied)
         except NetlinkError as error:
             why = "CONFIG_NET_SCH_HTB" if error.code == errno.ENOENT else _said(error)

@@ -4,7 +4,7 @@ import os
 
 # Errors are exceptions here, with one message each; what gRPC's core prints beside them is of no use to anybody.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-# What is started beside a client (commands of a lab's hosts) uses no gRPC, and gRPC's handler of forks aborts some of it.
+# gRPC's handler of forks aborts some of the children that Popen forks with a `preexec_fn`; none of Tidegate's uses gRPC.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 from tidegate.p4runtime.client import RemoteSwitch, connect

@@ -26,9 +26,8 @@ def new_system(name: str, folder: Path) -> Path:
     `tidegate run ./NAME:threshold` finds it wherever it is.
     """
     _demand_name("system", name)
-    if (Path(systems.__file__).parent / name).exists() or (
-        Path(systems.__file__).parent / f"{name}.py"
-    ).exists():
+    own = Path(systems.__file__).parent
+    if any((own / file).exists() for file in (name, f"{name}.py")):
         raise TidegateError(
             f"{name} is a system or a module of Tidegate's own, which would hide it; give another name"
         )
