@@ -511,6 +511,82 @@ def test_more_round_trip_times_than_there_is_memory_for(tidegate: Run, tmp_path:
     assert (answer["unsampled_segments"], answer["warnings"]) == (0, [])
 
 
+def bulk(segments: int = 50) -> Talk:
+    """Data in one direction, an acknowledgment for every second segment."""
+    talk = Talk()
+    at = talk.open()
+    for number in range(segments):
+        talk.send(at + number, 0, 1000 * number, 0, 1000)
+        if number % 2 == 1:
+            talk.send(at + number + 10.5, 1, 0, 1000 * (number + 1))
+    talk.packets.sort(key=lambda packet: float(packet.time))
+    return talk
+
+
+def later(packets: list[Packet], ms: float) -> list[Packet]:
+    copies = [packet.copy() for packet in packets]
+    for copy, packet in zip(copies, packets, strict=True):
+        copy.time = packet.time + ms / 1000
+    return copies
+
+
+def test_a_capture_that_is_given_twice(tidegate: Run, tmp_path: Path) -> None:
+    capture = written(bulk().packets, tmp_path)
+    link, hard = tmp_path / "link.pcap", tmp_path / "hard.pcap"
+    link.symlink_to(capture)
+    hard.hardlink_to(capture)
+    for again in (capture, tmp_path / ".." / tmp_path.name / capture.name, link, hard):
+        ran = tidegate("monitor", capture, again)
+        assert (ran.code, ran.out) == (2, "")
+        assert ran.err.count("a capture is given twice; give each once") == 1
+    with capture.open("rb") as file:
+        done = subprocess.run(
+            [sys.executable, "-m", "tidegate.cli", "monitor", str(capture), "-"],
+            stdin=file,
+            capture_output=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert b"a capture is given twice" in done.stderr
+
+
+def test_both_sides_of_a_router(tidegate: Run, tmp_path: Path) -> None:
+    talk = bulk()
+    before = written(talk.packets, tmp_path, "before.pcap")
+    after = written(later(talk.packets, 3), tmp_path, "after.pcap")
+    ran = tidegate("monitor", before, after, "--json", "--match", "zzz")
+    assert ran.code == 0
+    # It is of all flows, whatever --match chooses.
+    warnings = [one for one in json.loads(ran.out)["warnings"] if "were seen twice" in one]
+    assert len(warnings) == 1
+    assert ran.err.count(f"warning: {warnings[0]}\n") == 1
+    percent = int(warnings[0].split()[1])
+    assert 90 <= percent <= 100
+    assert warnings[0].endswith("give each packet's tap once, in front of the router or behind it")
+    # One source, or each direction in its own: nothing is there twice.
+    both = written(talk.packets + later(talk.packets, 3), tmp_path, "both.pcap")
+    halves = [
+        written([packet for packet in talk.packets if packet[IP].src == side], tmp_path, f"{side}.pcap")
+        for side in (A, B)
+    ]
+    for files in ([before], [both], halves):
+        assert not any("seen twice" in one for one in watch(files)["warnings"])
+
+
+def test_a_match_without_flows(tidegate: Run, tmp_path: Path) -> None:
+    capture = written(bulk().packets, tmp_path)
+    some, none = tmp_path / "some.parquet", tmp_path / "none.parquet"
+    ran = tidegate("monitor", capture, "--parquet", some)
+    assert (ran.code, ran.err) == (0, "")
+    ran = tidegate("monitor", capture, "--match", "zzz", "--parquet", none)
+    assert ran.code == 0
+    assert ran.err == "warning: --match zzz found no flow; it is looked for in protocol, address and port\n"
+    table = pl.read_parquet(none)
+    assert table.height == 0
+    assert table.schema == pl.read_parquet(some).schema
+    assert table.columns == list(watch([capture])["flows"][0])
+
+
 def test_sorting_and_choosing() -> None:
     rows = [
         {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -31,6 +32,31 @@ SHOWN = 12
 """Flows of the figure."""
 LOOKED_AT = 5000
 """Flows with the most bytes, of those that `--match` chooses, that are read each interval."""
+SEEN_TWICE = 0.4
+"""Part of the packets that counts as sent again, from which on several sources are taken to have the same packets."""
+COLUMNS = {
+    "protocol": "String",
+    "src": "String",
+    "src_port": "Int64",
+    "dst": "String",
+    "dst_port": "Int64",
+    "packets": "Int64",
+    "bytes": "Int64",
+    "payload_bytes": "Int64",
+    "first_s": "Float64",
+    "duration_s": "Float64",
+    "throughput_mbps": "Float64",
+    "syn": "Int64",
+    "fin": "Int64",
+    "rst": "Int64",
+    "retransmissions": "Int64",
+    "rtt_samples": "Int64",
+    "rtt_ms_min": "Float64",
+    "rtt_ms_p50": "Float64",
+    "rtt_ms_p95": "Float64",
+    "rtt_ms_p99": "Float64",
+}
+"""What a flow has, with the types of the table (names of Polars)."""
 
 
 class RttRule(StrEnum):
@@ -75,6 +101,7 @@ def watch(
             [str(file) for file in files], rtt_rule, max_flows, rtt_memory << 20, samples, partial, progress
         )
     )
+    answer["warnings"] += _seen_twice(answer["flows"], len(files))
     return answer
 
 
@@ -132,7 +159,9 @@ def frame(answer: dict[str, Any]) -> pl.DataFrame:
     """The flows of an answer as a table."""
     import polars as pl
 
-    return pl.DataFrame(answer["flows"], infer_schema_length=None)
+    return pl.DataFrame(
+        answer["flows"], schema={name: getattr(pl, kind) for name, kind in sorted(COLUMNS.items())}
+    )
 
 
 Name = tuple[str, str, int, str, int]
@@ -140,6 +169,32 @@ Name = tuple[str, str, int, str, int]
 
 def _name(flow: dict[str, Any]) -> Name:
     return flow["protocol"], flow["src"], flow["src_port"], flow["dst"], flow["dst_port"]
+
+
+def _seen_twice(flows: list[dict[str, Any]], sources: int) -> list[str]:
+    """A warning where several sources seem to have the same packets.
+
+    Packets with data are not counted apart from acknowledgments. So of each TCP connection the direction with more payload is looked
+    at, where most packets have data; acknowledgments in it make the part smaller than it is.
+    """
+    if sources < 2:
+        return []
+    senders: dict[frozenset[tuple[str, int]], dict[str, Any]] = {}
+    for flow in flows:
+        if flow["protocol"] == "tcp" and flow["payload_bytes"] > 0:
+            ends = frozenset({(flow["src"], flow["src_port"]), (flow["dst"], flow["dst_port"])})
+            if ends not in senders or senders[ends]["payload_bytes"] < flow["payload_bytes"]:
+                senders[ends] = flow
+    packets = sum(flow["packets"] for flow in senders.values())
+    again = sum(flow["retransmissions"] for flow in senders.values())
+    if again == 0 or again < SEEN_TWICE * packets:
+        return []
+    # Half of the packets are copies where each is there twice.
+    percent = min(100, round(100 * again / max(packets - again, 1)))
+    return [
+        f"about {percent} % of the packets with data were seen twice: give each packet's tap once, "
+        "in front of the router or behind it"
+    ]
 
 
 def end(flow: dict[str, Any], which: str) -> str:
@@ -285,6 +340,21 @@ def _written(path: Path, suffixes: tuple[str, ...], what: str, captures: Sequenc
         raise TidegateError(f"{path}: is one of the captures, which it would replace; give another name")
 
 
+def _is_given_twice(captures: Sequence[str]) -> bool:
+    """Whether two captures are one file, by whatever path or link (as os.path.samefile has it)."""
+    known = set()
+    for one in captures:
+        try:
+            found = os.fstat(0) if one == "-" else os.stat(one)
+        except OSError:
+            # Reading it says why.
+            continue
+        if (found.st_dev, found.st_ino) in known:
+            return True
+        known.add((found.st_dev, found.st_ino))
+    return False
+
+
 def monitor(
     files: Annotated[
         list[str] | None,
@@ -367,6 +437,8 @@ def monitor(
         addresses.demand_local_metrics(metrics_addr, insecure)
     if captures.count("-") > 1:
         raise TidegateError("standard input (-) is given twice; give it once")
+    if _is_given_twice(captures):
+        raise typer.BadParameter("a capture is given twice; give each once")
     if len(set(interfaces)) < len(interfaces):
         raise typer.BadParameter("an interface is given twice; give each once")
     if captures:
@@ -392,6 +464,10 @@ def monitor(
             )
     flows = chosen(answer, sort.value, match)
     answer["flows"] = flows
+    if match is not None and not flows:
+        answer["warnings"].append(
+            f"--match {match} found no flow; it is looked for in protocol, address and port"
+        )
     if parquet is not None:
         with replacing(parquet) as file:
             frame(answer).write_parquet(file)
@@ -493,5 +569,6 @@ def _of_interfaces(
 
         interrupted = _watch_interfaces(watched, duration, interval, match, look)
         answer = watched.answer()
-    answer["interrupted"], answer["warnings"] = interrupted, watched.end()
+    answer["interrupted"] = interrupted
+    answer["warnings"] = watched.end() + _seen_twice(answer["flows"], len(answer.get("interfaces", ())))
     return answer
