@@ -5,8 +5,8 @@
 //
 //   - `total`, one a meter, drains at the rate. It alone decides how much passes: in any time T at most rate * (T + limit).
 //   - `peak`, one a meter, drains at 1.5 times the rate. It bounds a single burst.
-//   - `own`, one a flow, drains at the flow's share: the rate over the number of flows that have a queue; more while the total is short,
-//     less while it is long (`pressures`). It decides whose packets are marked or dropped.
+//   - `own`, one a flow, drains at the flow's share: the rate over the number of flows that have a queue; more while the total is short
+//     and shorter than `own`, less while the total is long (`pressures`). It decides whose packets are marked or dropped.
 //
 // A flow is told to slow down at most once a round trip: when its queue will reach `target` within a few round trips if it goes on
 // growing as in the last one. Then all ECT packets of a round trip are marked, or one packet that is not ECT is dropped. A flow whose
@@ -103,7 +103,7 @@ control FairIngress(inout headers_t hdr, inout metadata_t meta, inout standard_m
     // Of a meter: when its queues will be empty.
     register<ticks_t>(METERS) total;
     register<ticks_t>(METERS) peak;
-    // Flows with a queue: number of the time slot (16 bits), those of this slot (24 bits), those of the slot before (24 bits).
+    // Flows with a queue: number of the time slot, those counted ahead for the next slot, those of this slot, those of the slot before.
     register<bit<64>>(METERS) flows;
     // What is asked of the meter, in bit/s. The controller keeps it here, to find it again after a restart.
     register<bit<64>>(METERS) target;
@@ -271,21 +271,27 @@ control FairIngress(inout headers_t hdr, inout metadata_t meta, inout standard_m
 
             // How many flows have a queue: the larger number of two slots of 262 ms.
             bit<16> present = (bit<16>) (now_us >> 18);
-            bit<24> here = counted[47:24];
-            bit<24> past = counted[23:0];
+            bit<16> next = counted[47:32];
+            bit<16> here = counted[31:16];
+            bit<16> past = counted[15:0];
             if (counted[63:48] != present) {
-                past = counted[63:48] + 1 == present ? here : 0;
-                here = 0;
+                bool follows = counted[63:48] + 1 == present;
+                past = follows ? here : 0;
+                here = follows ? next : 0;
+                next = 0;
             }
-            if (own > 0 && slot != present[7:0]) {
+            bit<8> following = present[7:0] + 1;
+            if (own > 0 && slot != present[7:0] && slot != following) {
                 slot = present[7:0];
-                here = here + 1;
+                here = here |+| 1;
             }
-            flows.write(meter, present ++ here ++ past);
-            bit<24> count = here > past ? here : past;
-            count = count == 0 ? 24w1 : count;
-            ticks_t charge = (cost * (ticks_t) count * (ticks_t) meta.factor) >> meta.shift;
-            charge = charge < cost ? cost : charge;
+            bit<16> count = here > past ? here : past;
+            count = count == 0 ? 16w1 : count;
+            ticks_t even = cost * (ticks_t) count;
+            ticks_t charge = (even * (ticks_t) meta.factor) >> meta.shift;
+            // A queue below the total grows as the total does, so that it tells how that grows.
+            ticks_t floor = own < all ? even : cost;
+            charge = charge < floor ? floor : charge;
             charge = charge > meta.limit ? meta.limit : charge;
             us_t charge_us = (us_t) (charge >> 8);
 
@@ -371,6 +377,13 @@ control FairIngress(inout headers_t hdr, inout metadata_t meta, inout standard_m
                     phase = STALLED;
                 }
             }
+
+            // It sends again after 200 ms or more, and keeps its share until then: it is counted ahead.
+            if (phase == STALLED && slot == present[7:0]) {
+                slot = following;
+                next = next |+| 1;
+            }
+            flows.write(meter, present ++ next ++ here ++ past);
 
             // What passes.
             ticks_t peak_cost = (cost >> 1) + (cost >> 3) + (cost >> 5) + (cost >> 7);

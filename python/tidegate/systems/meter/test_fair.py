@@ -338,6 +338,64 @@ def stalls_of(meter: Fair) -> tuple[list[int], int]:
     return [later - at for at, later in itertools.pairwise(passed) if later - at > 20 * MS], len(passed)
 
 
+def levels_ms(meter: Fair, now: int) -> tuple[float, list[float]]:
+    """The levels of the meter's total and of its queues that are not empty."""
+    registers, ticks = meter.registers(), now // US << 16
+    levels = [(cell - ticks) / 65_536e3 for cell in (*registers["total"], *registers["finish"])]
+    return levels[0], [level for level in levels[1:] if level > 0]
+
+
+def test_queues_of_flows_grow_as_the_total_does() -> None:
+    """A total below half of its limit gives flows more than their shares, but not before their queues are as long as it is."""
+    meter = Fair("12 Mbit/s")
+    for flow in range(2):
+        meter.send(0, segment(flow, 1500, ECT0))
+    # The level that a meter begins with has passed by then; each flow sends 0.6 times the rate.
+    for burst in range(300):
+        at = 900 * MS + burst * 5 * MS
+        for _ in range(3):
+            for flow in range(2):
+                meter.send(at, segment(flow, 1500, ECT0))
+        total, queues = levels_ms(meter, at)
+        # A packet is 2 ms of a flow's share.
+        assert len(queues) == 2
+        assert all(abs(level - total) <= 8 for level in queues)
+    assert total == pytest.approx(300, abs=10)
+
+
+def test_who_uses_less_than_its_share_loses_nothing_and_the_other_has_what_is_left() -> None:
+    meter = Fair("12 Mbit/s")
+    passed = [0, 0]
+    for number in range(12_000):
+        for flow, each in enumerate((1, 10)):
+            if number % each == 0:
+                passed[flow] += meter.send(900 * MS + number * MS, datagram(flow, 1500)) is not None
+    assert passed[1] == 1_200
+    # All of the rate, and the burst.
+    assert 0 <= sum(passed) - 12_000 <= 1_050
+
+
+def counted(meter: Fair) -> tuple[int, int, int]:
+    """Flows that are counted for the next slot of 262 ms, in this one, and in the one before."""
+    (cell,) = meter.registers()["flows"]
+    return cell >> 32 & 0xFFFF, cell >> 16 & 0xFFFF, cell & 0xFFFF
+
+
+def test_a_stalled_flow_is_counted_while_it_waits_to_send_again() -> None:
+    meter = Fair("12 Mbit/s", queues=1024)
+    meter.send(0, segment(0, 60, ECT0, "S"))
+    at = 300 * US
+    while meter.send(at, segment(0, 1500, ECT0)) is not None:
+        at += 500 * US
+    slot = at // US >> 18
+    assert counted(meter) == (1, 1, 1)
+    for later, expected in ((1, (0, 2, 1)), (2, (0, 1, 2)), (3, (0, 1, 1))):
+        begin = ((slot + later) << 18) * US
+        for _ in range(3):
+            meter.send(begin, segment(1, 1500))
+        assert counted(meter) == expected
+
+
 def test_where_two_packets_in_a_round_trip_are_too_many_a_flow_is_stalled_for_150_ms() -> None:
     stalls, passed = stalls_of(Fair("12 Mbit/s"))
     assert len(stalls) >= 10

@@ -67,8 +67,9 @@ pub struct Meter {
     pub total: u64,
     peak: u64,
     slot: u16,
-    here: u32,
-    past: u32,
+    next: u16,
+    here: u16,
+    past: u16,
     pub passed: (u64, u64),
     pub dropped: (u64, u64),
     marked: u64,
@@ -230,17 +231,21 @@ fn decide(
 
     let present = (now_us >> 18) as u16;
     if meter.slot != present {
-        meter.past = if meter.slot.wrapping_add(1) == present { meter.here } else { 0 };
-        meter.here = 0;
+        let follows = meter.slot.wrapping_add(1) == present;
+        meter.past = if follows { meter.here } else { 0 };
+        meter.here = if follows { meter.next } else { 0 };
+        meter.next = 0;
         meter.slot = present;
     }
-    if own > 0 && flow.slot != present as u8 {
+    let following = present.wrapping_add(1) as u8;
+    if own > 0 && flow.slot != present as u8 && flow.slot != following {
         flow.slot = present as u8;
-        meter.here = (meter.here + 1) & 0xff_ffff;
+        meter.here = meter.here.saturating_add(1);
     }
     let count = u64::from(meter.here.max(meter.past).max(1));
-    let charge = cost.wrapping_mul(count).wrapping_mul(factor.into()) >> shift;
-    let charge = charge.max(cost).min(config.limit);
+    let even = cost.wrapping_mul(count);
+    let charge = even.wrapping_mul(factor.into()) >> shift;
+    let charge = charge.max(if own < all { even } else { cost }).min(config.limit);
     let charge_us = (charge >> 8) as u32;
 
     let mut drops = false;
@@ -336,6 +341,11 @@ fn decide(
         if small && busy && own + charge > config.most {
             flow.phase = STALLED;
         }
+    }
+
+    if flow.phase == STALLED && flow.slot == present as u8 {
+        flow.slot = following;
+        meter.next = meter.next.saturating_add(1);
     }
 
     let peak_cost = (cost >> 1) + (cost >> 3) + (cost >> 5) + (cost >> 7);
