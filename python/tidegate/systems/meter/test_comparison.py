@@ -83,6 +83,43 @@ def test_a_peer_that_starves_a_flow_is_said_to() -> None:
     assert holds(fair_sharing.claims_of(rows)) == {"drr-half": False}
 
 
+def test_each_claim_has_its_own_cause() -> None:
+    rows = [fair_row("fair", worst_10_s=0.3, total_error=-0.1, retransmits=5, spared=True)]
+    rows.append(fair_row("bcpqp"))
+    causes = {claim.id: claim.why or "" for claim in fair_sharing.claims_of(rows) if not claim.holds}
+    assert causes["fair-half"] == causes["fair-bcpqp-share"] == "not explained"
+    assert causes["fair-rate"].startswith("a window that grows by a packet a round trip")
+    assert causes["fair-loss"].startswith("DCTCP and Prague answer by alpha / 2")
+    rows = [fair_row("fair", retransmits=5, spared=False), fair_row("bcpqp", retransmits=1, spared=False)]
+    causes = {claim.id: claim.why or "" for claim in fair_sharing.claims_of(rows) if not claim.holds}
+    assert causes["fair-bcpqp-loss"].startswith("BBR does not heed what it is told")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("cell", "target_mbps", "rtt_ms", "worst"),
+    [
+        # Few flows of long round trips; many whose share is a packet in 100 ms.
+        ("cubic-e+cubic", 50.0, 80.0, 0.9),
+        ("two-rtts-e", 35.0, 30.0, 0.75),
+        ("64-cubic-e", 8.0, 0.5, 0.75),
+    ],
+)
+def test_shares_and_the_rate_where_they_are_hard(
+    cell: str, target_mbps: float, rtt_ms: float, worst: float, tmp_path: Path
+) -> None:
+    settings = {
+        "cells": (cell,),
+        "schemes": ("fair",),
+        "target_mbps": target_mbps,
+        "base_rtt_ms": rtt_ms,
+        "duration_s": 40,
+    }
+    rows = run("meter.fair", settings, seeds=[21], out=tmp_path / "out")["rows"]
+    assert all(abs(row["total_error"]) < 0.02 for row in rows)
+    assert min(row["worst_10_s"] for row in rows) > worst
+
+
 @pytest.mark.parametrize(
     ("control", "share_mbps", "rtt_ms", "spared"),
     [

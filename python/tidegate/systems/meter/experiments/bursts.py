@@ -98,7 +98,7 @@ def label(row: Row) -> str:
 
 def _why(name: str, column: str) -> str:
     if CONTENDERS[name].of != "ours":
-        return CONTENDERS[name].weakness
+        return CONTENDERS[name].why("burst")
     if column == "start_burst_ms":
         return (
             "a meter that has been idle begins with its total, and the first flow's queue, at 0.4 of the limit of 1.05 s: a sender that "

@@ -121,9 +121,9 @@ def claims_of(rows: list[Row]) -> list[Claim]:
         for row in own:
             most[row["cell"]] = max(most.get(row["cell"], 0.0), row["of_burst"])
         statement = f"{way.text}: over any window at most rate x T + burst, whoever sends (excess in bursts)"
-        # BC-PQP's alone is a weakness of the bound; the others' are of shares.
-        why = way.weakness if way.data_plane == "bcpqp" else "not explained"
-        out.append(between(f"{name}-bound", of, statement, most, 0, 1.0, published=published, why=why))
+        out.append(
+            between(f"{name}-bound", of, statement, most, 0, 1.0, published=published, why=way.why("bound"))
+        )
     return out
 
 

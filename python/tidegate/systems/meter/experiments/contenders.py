@@ -8,7 +8,7 @@ bytes of IP; every row of the experiments has it. Each stands with its published
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
 from tidegate import units
@@ -41,6 +41,7 @@ from tidegate.systems.meter.fair import burst_bytes as fair_burst
 Ports = Mapping[str, int]
 Control = Callable[[Sequence[Meter], Ports, int, float], Controller]
 """Makes the controller of meters, all with the same burst in bytes, for a longest RTT in seconds."""
+Measure = Literal["bound", "burst", "loss", "rate", "share"]
 Size = Callable[[float, float], int]
 """Bytes for a rate in bit/s and an RTT in seconds."""
 
@@ -67,8 +68,12 @@ class Contender:
     """A qdisc of Linux, at a Linux router: live alone."""
     waits: bool = False
     """Whether packets wait in a queue: then `burst` is its buffer."""
-    weakness: str = "not explained"
-    """Why a claim about it does not hold."""
+    weaknesses: Mapping[Measure, str] = field(default_factory=dict)
+    """Why claims about it do not hold, by what they are of."""
+
+    def why(self, measure: Measure) -> str:
+        """Why a claim about it does not hold."""
+        return self.weaknesses.get(measure, "not explained")
 
 
 def bdp(rate_bps: float, rtt_s: float) -> int:
@@ -176,16 +181,36 @@ CONTENDERS = {
         "fair",
         equal,
         _fair,
-        weakness=(
-            "a window that grows by a packet a round trip takes longer than the burst lasts to grow again after a cut (Reno; DCTCP and Prague "
-            "after slow start); BBR does not heed what it is told, and is dropped at its limit"
-        ),
+        weaknesses={
+            "rate": (
+                "a window that grows by a packet a round trip takes longer than the burst lasts to grow again after a cut (Reno; DCTCP and "
+                "Prague after slow start)"
+            ),
+            "loss": (
+                "BBR does not heed what it is told, and is dropped at its share; where two packets a round trip are more than a share, "
+                "losses alone slow a flow down"
+            ),
+        },
     ),
     "bcpqp": Contender(
-        "BC-PQP, its Q", "#756bb1", "D", "peer", "bcpqp", published_queue, _bcpqp, weakness=OF_BCPQP
+        "BC-PQP, its Q",
+        "#756bb1",
+        "D",
+        "peer",
+        "bcpqp",
+        published_queue,
+        _bcpqp,
+        weaknesses={"bound": OF_BCPQP, "burst": OF_BCPQP},
     ),
     "bcpqp-1s": Contender(
-        "BC-PQP, Q of 1 s", "#9e9ac8", "d", "peer", "bcpqp", equal, _bcpqp, weakness=OF_BCPQP
+        "BC-PQP, Q of 1 s",
+        "#9e9ac8",
+        "d",
+        "peer",
+        "bcpqp",
+        equal,
+        _bcpqp,
+        weaknesses={"bound": OF_BCPQP, "burst": OF_BCPQP},
     ),
     "fairpolicer": Contender(
         "FairPolicer, its B",
@@ -195,7 +220,7 @@ CONTENDERS = {
         "fairpolicer",
         published_bucket,
         _fairpolicer,
-        weakness=OF_FAIRPOLICER,
+        weaknesses={"share": OF_FAIRPOLICER},
     ),
     "fairpolicer-1s": Contender(
         "FairPolicer, B of 1 s",
@@ -205,7 +230,7 @@ CONTENDERS = {
         "fairpolicer",
         equal,
         _fairpolicer,
-        weakness=OF_FAIRPOLICER,
+        weaknesses={"share": OF_FAIRPOLICER},
     ),
     "shaper": Contender(
         "shaper, FIFO of 1 BDP", "0.6", "x", "standard", "standard", bdp, _standard("shaper"), waits=True

@@ -34,6 +34,11 @@ LEAST_WINDOW = {"cubic": 2, "reno": 2, "htcp": 2, "dctcp": 2, "prague": 2, "bbr3
 """Packets a round trip of a flow's share from which on early marks can spare it all losses, for controls that heed marks."""
 BBR3_HEEDS_MS = 5
 """The longest RTT at which BBRv3 heeds marks (its `ecn_max_rtt_us`)."""
+WHY_LOSS = (
+    "DCTCP and Prague answer by alpha / 2, and alpha is near 0 after many round trips without a mark, so a queue can be full before marks "
+    "slow them down; DCTCP with few packets a round trip has more than its share although the packets of each second one are marked; "
+    "others are not explained"
+)
 TABLE = (
     "scheme",
     "burst_bytes",
@@ -229,7 +234,7 @@ def claims_of(rows: list[Row]) -> list[Claim]:
                 worst,
                 HALF,
                 published=published,
-                why=way.weakness,
+                why=way.why("share"),
                 form=Unit(),
             )
         )
@@ -238,7 +243,9 @@ def claims_of(rows: list[Row]) -> list[Claim]:
         errors = medians(own, "total_error", lambda row: str(row["cell"]))
         statement = f"{way.text}: all flows together within 2 % of the rate, from the tenth second on"
         out.append(
-            between(f"{name}-rate", "ours", statement, errors, -0.02, 0.02, why=way.weakness, form=Percents())
+            between(
+                f"{name}-rate", "ours", statement, errors, -0.02, 0.02, why=way.why("rate"), form=Percents()
+            )
         )
         spared = most([row for row in own if row["spared"]], "retransmits", label)
         if spared:
@@ -246,7 +253,7 @@ def claims_of(rows: list[Row]) -> list[Claim]:
                 f"{way.text}: no retransmissions after {LOSS_FREE_S} s of flows that heed marks and whose share is two "
                 "packets a round trip or more"
             )
-            out.append(between(f"{name}-loss", "ours", statement, spared, 0, 0, why=way.weakness))
+            out.append(between(f"{name}-loss", "ours", statement, spared, 0, 0, why=WHY_LOSS))
         for peer in ("bcpqp", "bcpqp-1s"):
             out += _against(rows, name, peer)
     return out
@@ -263,7 +270,7 @@ def _against(rows: list[Row], ours: str, peer: str) -> list[Claim]:
     statement = (
         f"{texts}: in each cell the worst ten seconds of any flow are at least as good (to 0.02 of a share)"
     )
-    out = [between(f"{ours}-{peer}-share", "ours", statement, both, -0.02, why=CONTENDERS[ours].weakness)]
+    out = [between(f"{ours}-{peer}-share", "ours", statement, both, -0.02, why=CONTENDERS[ours].why("share"))]
     plain = [row for row in rows if not row["spared"] and row["retransmits"] is not None]
     counts = [
         medians([row for row in plain if row["scheme"] == name], "retransmits", label)
@@ -275,7 +282,7 @@ def _against(rows: list[Row], ours: str, peer: str) -> list[Claim]:
             f"{texts}: no more retransmissions of any flow without ECN, or whose share is too small for it"
         )
         out.append(
-            between(f"{ours}-{peer}-loss", "ours", statement, more, high=0, why=CONTENDERS[ours].weakness)
+            between(f"{ours}-{peer}-loss", "ours", statement, more, high=0, why=CONTENDERS[ours].why("loss"))
         )
     return out
 

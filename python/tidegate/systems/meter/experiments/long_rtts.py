@@ -44,7 +44,7 @@ from tidegate.systems.meter.experiments.customer import (
     sent,
     tcp_history,
 )
-from tidegate.systems.meter.experiments.fair_sharing import LOSS_FREE_S, MTU_BITS, can_be_spared
+from tidegate.systems.meter.experiments.fair_sharing import LOSS_FREE_S, MTU_BITS, WHY_LOSS, can_be_spared
 from tidegate.systems.meter.fair import TARGET
 
 FROM_S = 10
@@ -60,11 +60,6 @@ STARVED = {"reno": -0.25, "cubic": -0.075, "dctcp": -0.25}
 RANGE = 20.0
 """Percent that the figure's colours tell apart."""
 PEERS = ("bcpqp", "bcpqp-1s")
-WHY_LOSS = (
-    "DCTCP and Prague answer by alpha / 2, and alpha is near 0 after many round trips without a mark, so a queue can be full before marks "
-    "slow them down; DCTCP with few packets a round trip has more than its share although the packets of each second one are marked; "
-    "others are not explained"
-)
 CUBIC_C, CUBIC_BETA = 0.4, 0.7
 CONTROLS = (
     "cubic",
@@ -215,7 +210,7 @@ def claims_of(rows: list[Row]) -> list[Claim]:
                         statement,
                         {"mean": means[0] - means[1]},
                         high=0,
-                        why=way.weakness,
+                        why=way.why("rate"),
                         form=Percents(),
                     )
                 )
@@ -251,7 +246,7 @@ def _rate(name: str, own: list[Row]) -> list[Claim]:
             medians(some, "error", cell),
             lowest,
             LIMIT,
-            why=way.weakness,
+            why=way.why("rate"),
             form=Percents(8),
         )
         for id, statement, some, lowest in groups
@@ -283,7 +278,7 @@ def _losses(name: str, own: list[Row], rows: list[Row]) -> list[Claim]:
                 f"{way.text} against {CONTENDERS[peer].text}: no more retransmissions of any flow without ECN, or that does not heed marks, "
                 "or whose rate is too small for it"
             )
-            out.append(between(f"{name}-{peer}-loss", "ours", statement, more, high=0, why=way.weakness))
+            out.append(between(f"{name}-{peer}-loss", "ours", statement, more, high=0, why=way.why("loss")))
     return out
 
 
