@@ -34,6 +34,7 @@ def test_what_is_no_number_is_not_within(value: float) -> None:
 def test_without_values_nothing_holds() -> None:
     for claim in (between("id", "ours", "", {}), mean_below("id", "ours", "", {}, 1)):
         assert not claim.holds
+        assert not claim.judged
     assert between("id", "ours", "", {}).why == "the run has nothing to measure it by"
 
 

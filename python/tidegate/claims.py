@@ -21,6 +21,9 @@ Row = dict[str, Any]
 Column = str | Callable[[Row], float | None]
 """A column of rows, or what makes a value of a row."""
 
+NOTHING = "nothing to measure"
+"""Measured by a claim that the rows of a run are not about."""
+
 Of = Literal["paper", "standard", "peer", "ours"]
 """Whose claim: the system's paper, a standard (an RFC), a peer (another tool or a kernel that was measured), or Tidegate's."""
 
@@ -46,6 +49,11 @@ class Claim:
         object.__setattr__(self, "holds", bool(self.holds))
         if self.holds:
             object.__setattr__(self, "why", None)
+
+    @property
+    def judged(self) -> bool:
+        """Whether the run has rows that the claim is about."""
+        return self.measured != NOTHING
 
 
 class Format(Protocol):
@@ -116,9 +124,9 @@ def between(
     why: str | None = None,
     form: Format = Unit(),
 ) -> Claim:
-    """The claim that each of these values is from `low` to `high`. Without values it does not hold."""
+    """The claim that each of these values is from `low` to `high`. Without values it is not judged, and no claim of a run."""
     beyond = {name: value for name, value in values.items() if not low <= value <= high}
-    measured = form.range(list(values.values())) if values else "nothing to measure"
+    measured = form.range(list(values.values())) if values else NOTHING
     if beyond:
         named = [f"{name} ({form.one(value)})" for name, value in beyond.items()]
         most = len(named) if form.most_named is None else form.most_named
@@ -139,9 +147,10 @@ def mean_below(
     published: str | None = None,
     why: str | None = None,
 ) -> Claim:
-    """The claim that the mean of these values is below `high`."""
+    """The claim that the mean of these values is below `high`. Without values it is not judged."""
     mean = float(np.mean(list(values.values()))) if values else math.nan
-    return Claim(id, of, statement, published, f"{mean:.3g}", holds=mean < high, why=why)
+    measured = f"{mean:.3g}" if values else NOTHING
+    return Claim(id, of, statement, published, measured, holds=mean < high, why=why)
 
 
 def median(rows: list[Row], case: str, column: str) -> float:

@@ -98,7 +98,10 @@ class Plan:
     draw: Callable[[list[Run]], Figure]
 
     def judged(self, rows: list[Row]) -> list[Claim]:
-        """What `claims` returns. Raises `TidegateError` for what is no list of claims, or a claim that is no text."""
+        """What `claims` returns, but for claims that these rows are not about.
+
+        Raises `TidegateError` for what is no list of claims, or a claim that is no text.
+        """
         found = self.claims(rows)
         if not isinstance(found, list):
             raise TidegateError(
@@ -115,7 +118,7 @@ class Plan:
                     raise TidegateError(
                         f"{user_code.defined(self.claims)} returns a claim with {_a(value)} as {name}; give text"
                     )
-        return found
+        return [claim for claim in found if claim.judged]
 
     def drawn(self, runs: list[Run]) -> Figure:
         """What `draw` returns. Raises `TidegateError` for what is no figure."""

@@ -202,6 +202,19 @@ def test_those_beyond_the_paper_too(
     assert "nothing to measure" not in measured
 
 
+def test_claims_about_flows_that_a_run_does_not_have_are_left_out(tmp_path: Path) -> None:
+    settings: dict[str, object] = {
+        "flows": (3,),
+        "capacities_mbps": (12,),
+        "base_rtts_ms": (20.0,),
+        "duration_s": 15,
+    }
+    answer = run_experiment("aqm.symmetric", settings, seeds=[1], out=tmp_path / "out")
+    assert answer["claims"]
+    # The paper's statements are about one flow of each kind.
+    assert not any("nothing to measure" in claim["measured"] for claim in answer["claims"])
+
+
 def test_frames_of_9000_bytes_fill_the_link_and_share_it() -> None:
     """With an MTU of 9000 a full frame takes 0.6 ms of 120 Mbit/s: the buffer, the two-packet minimum and the quantum go by it."""
     for way in ("dualpi2", "rfc", "pi2", "codel"):

@@ -285,7 +285,7 @@ def _claims(contenders: tuple[str, ...], rows: list[Row]) -> list[Claim]:
                 why=WHY_SWITCH,
             ),
         ]
-    return [claim for claim in out if claim.measured != "nothing to measure"]
+    return out
 
 
 def _draw(
