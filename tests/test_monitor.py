@@ -24,7 +24,7 @@ from scapy.utils import PcapNgWriter, PcapWriter, RawPcapWriter, wrpcap
 from conftest import Run
 from rtt_tools import compare, compare_timestamps, needs_tcptrace, needs_tshark, of_tshark, ours
 from tidegate import TidegateError
-from tidegate.monitor import chosen, watch
+from tidegate.monitor import Sort, chosen, watch
 from tidegate.network import Network
 
 A, B = "10.0.0.1", "10.0.0.2"
@@ -596,13 +596,14 @@ def test_sorting_and_choosing() -> None:
             "dst": B,
             "dst_port": 80,
             "bytes": port,
-            "rtt_ms_p50": rtt,
+            **{f"rtt_ms_{name}": rtt for name in ("min", "p50", "p95", "p99")},
         }
         for port, rtt in ((1, 3.0), (2, None), (3, 1.0))
     ]
     answer = {"flows": rows}
     assert [row["src_port"] for row in chosen(answer, "bytes", None)] == [3, 2, 1]
-    assert [row["src_port"] for row in chosen(answer, "rtt_ms_p50", None)] == [1, 3, 2]
+    for sort in (Sort.RTT_MIN, Sort.RTT_P50, Sort.RTT_P95, Sort.RTT_P99):
+        assert [row["src_port"] for row in chosen(answer, sort, None)] == [1, 3, 2]
     assert [row["src_port"] for row in chosen(answer, "bytes", f"{A}:3")] == [3]
 
 

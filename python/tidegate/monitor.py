@@ -75,7 +75,10 @@ class Sort(StrEnum):
     PACKETS = "packets"
     THROUGHPUT = "throughput_mbps"
     RETRANSMISSIONS = "retransmissions"
-    RTT = "rtt_ms_p50"
+    RTT_MIN = "rtt_ms_min"
+    RTT_P50 = "rtt_ms_p50"
+    RTT_P95 = "rtt_ms_p95"
+    RTT_P99 = "rtt_ms_p99"
     SAMPLES = "rtt_samples"
     FIRST = "first_s"
 
