@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -82,7 +83,7 @@ def workload(flows: int, rate_mbps: float, load: float, seed: int, sizes_are: st
 
 NEEDED = ("protocol", "src", "src_port", "dst", "dst_port", "payload_bytes", "first_s", "rtt_ms_min")
 """Columns of `tidegate monitor --parquet`, or of a CSV file that has them."""
-_READERS: dict[str, Callable[[Path], pl.DataFrame]] = {".parquet": pl.read_parquet, ".csv": pl.read_csv}
+_READERS: dict[str, Callable[[BytesIO], pl.DataFrame]] = {".parquet": pl.read_parquet, ".csv": pl.read_csv}
 _CURE = "give what `tidegate monitor --parquet` writes, or a CSV file with the same columns"
 
 
@@ -95,8 +96,11 @@ def listed(path: Path) -> Workload:
     if read is None:
         raise TidegateError(f"{path}: a list of flows ends with .parquet or .csv; {_CURE}")
     try:
-        table = read(path)
-    except (OSError, pl.exceptions.PolarsError) as error:
+        # Polars names the file only in some of its messages, so it gets none.
+        table = read(BytesIO(path.read_bytes()))
+    except OSError as error:
+        raise TidegateError(f"{path}: {error.strerror}; {_CURE}") from error
+    except pl.exceptions.PolarsError as error:
         raise TidegateError(f"{path}: {str(error).splitlines()[0]}; {_CURE}") from error
     missing = [name for name in NEEDED if name not in table.columns]
     if missing:
