@@ -304,7 +304,7 @@ def _noticed(rows: list[Row], _: Parameters) -> Finding:
     return Finding(not missed and max(late) <= 3.0 and not any(alarms), shown)
 
 
-ONE_QUEUE_BUSY = "all at once one queue of 1 BDP is hardly ever idle with work waiting, so that only the order of service is left to change"
+ONE_QUEUE_BUSY = "all at once one queue of 1 BDP is hardly ever idle while flows are under way, so that only the order of service is left to change"
 
 CLAIMS = (
     PaperClaim(

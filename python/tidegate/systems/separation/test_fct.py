@@ -60,7 +60,7 @@ def test_rows_say_what_flows_and_queues_have(tmp_path: Path) -> None:
         # All start within a second: the time with work is from the first start to the last end.
         work_s = flows["finish_s"].to_numpy().max() - flows["start_s"].to_numpy().min()
         idle = 1 - int(queues["bytes"].sum()) * 8 / (RATE_MBPS * 1e6) / work_s
-        assert 0 < row["idle_with_work"] == pytest.approx(idle, abs=1e-6)
+        assert 0 < row["idle_while_flows"] == pytest.approx(idle, abs=1e-6)
         # The queue of the shortest round-trip times is that of the first class, where there are classes.
         first = queues.filter(pl.col("number") == (contender != "fifo-1"))
         assert row["short_delay_ms_p99"] == first["queue_delay_ms_p99"].item()

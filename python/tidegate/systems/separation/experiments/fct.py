@@ -7,7 +7,7 @@ and the one queue's buffer is swept. Sizes are scaled with the rate: a link of 1
 the trace's time, equal sizes, and a list of flows from a capture are there too (`long_flows`).
 
 A fair comparison has every contender with the same link and flows. While the link is busy only the order of service changes the mean
-completion time; so beside it stand the idle time with work waiting, and what an ideal processor-sharing link would give.
+completion time; so beside it stand the part of the time with flows in which the link is idle, and what an ideal processor-sharing link would give.
 """
 
 from __future__ import annotations
@@ -248,7 +248,7 @@ class Bed:
             "ideal_s_mean": float(np.mean(ideal)),
             # None: all have the same round-trip time.
             "short_over_long": None if short.all() else float(times[short].mean() / times[~short].mean()),
-            "idle_with_work": float(max(0.0, 1 - busy_s / work_s)),
+            "idle_while_flows": float(max(0.0, 1 - busy_s / work_s)),
             "jain": jain(rates),
             "queue_delay_ms_p99": float(waits["queue_delay_ms_p99"].max() or 0.0),  # type: ignore[arg-type]
             "short_delay_ms_p99": _short_delay(waits, self.contender),
@@ -295,7 +295,7 @@ def _work_s(begins: np.ndarray, ends: np.ndarray) -> float:
         "fct_s_p95",
         "ideal_s_mean",
         "short_over_long",
-        "idle_with_work",
+        "idle_while_flows",
         "jain",
         "short_delay_ms_p99",
     ),
@@ -374,7 +374,7 @@ def _claims(rows: list[Row]) -> list[Claim]:
             ratio = _median(cell, contender, "short_over_long")
             if ratio is not None:
                 ratios[name] = ratio
-            idles[name] = _median(cell, contender, "idle_with_work") or 0.0
+            idles[name] = _median(cell, contender, "idle_while_flows") or 0.0
             if by_hash:
                 jains[name] = (_median(cell, contender, "jain") or 0.0) / by_hash - 1
             if at_random:
