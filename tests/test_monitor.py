@@ -432,14 +432,6 @@ def written(packets: list[Packet], folder: Path, name: str = "some.pcap") -> Pat
     return path
 
 
-def test_a_clock_that_goes_back(tmp_path: Path) -> None:
-    talk = Talk()
-    talk.open()
-    talk.packets[1].time = talk.packets[0].time - 5
-    answer = watch([talk.write(tmp_path)])
-    assert "1 packets are stamped earlier" in answer["warnings"][0]
-
-
 def test_what_cannot_be_watched(tmp_path: Path) -> None:
     text = tmp_path / "text.pcap"
     text.write_text("no capture at all")

@@ -15,6 +15,9 @@ use crate::report;
 use crate::rtt::Rule;
 use crate::table::{Sample, Table};
 
+/// Nanoseconds: a stamp that is before the last one by no more is taken for that of a packet that another processor was slow with; by
+/// more, the clock was set back.
+const DISORDER: u64 = 100_000;
 /// Packets between two looks at whether somebody wants to stop.
 const SLICE: u64 = 65_536;
 
@@ -42,8 +45,9 @@ pub struct Watched {
     /// Nanoseconds of the first and the last packet.
     pub first: u64,
     pub last: u64,
-    /// Packets that were stamped before the one before them in their file.
+    /// Packets that were stamped before the one before them in their file, and of these those of a clock that was set back.
     pub backwards: u64,
+    pub set_back: u64,
     pub warnings: Vec<String>,
     /// Somebody has stopped it before the end.
     pub interrupted: bool,
@@ -142,6 +146,9 @@ pub fn watch(
             }
             Err(error) => return Err(error),
         };
+        if packet.behind > 0 {
+            watch.went_back(packet.time, packet.behind);
+        }
         if let Some(link) = watch.packet(packet.link_type, bytes, packet.wire_len, packet.time)? {
             let path = options.files[file].display();
             return Err(Failure(format!(
@@ -161,7 +168,6 @@ pub fn watch(
             seen.warnings.push(format!("{path}: {why}; its first {count} packets were read"));
         }
     }
-    seen.backwards = input.backwards();
     seen.warn();
     Ok(seen)
 }
@@ -170,6 +176,8 @@ pub fn watch(
 #[derive(Debug)]
 pub struct Watch {
     seen: Watched,
+    /// The latest stamp.
+    latest: u64,
     samples: Samples,
 }
 
@@ -188,13 +196,24 @@ impl Watch {
             first: begin,
             last: 0,
             backwards: 0,
+            set_back: 0,
             warnings: Vec::new(),
             interrupted: false,
         };
-        Ok(Watch { seen, samples })
+        Ok(Watch { seen, latest: 0, samples })
     }
 
-    /// Takes a packet; gives its link type if that is not known.
+    /// Notes that the next packet's stamp is before another by so many nanoseconds, and that it counts at that one's time.
+    #[cold]
+    pub fn went_back(&mut self, time: u64, by: u64) {
+        self.seen.backwards += 1;
+        if by > DISORDER {
+            self.seen.set_back += 1;
+            self.seen.table.doubt(time);
+        }
+    }
+
+    /// Takes a packet; gives its link type if that is not known. One that is stamped earlier than those before it counts at their time.
     ///
     /// # Errors
     /// The file of samples cannot be written.
@@ -206,6 +225,11 @@ impl Watch {
         wire_len: u32,
         time: u64,
     ) -> Result<Option<u32>, Failure> {
+        if time < self.latest {
+            self.went_back(self.latest, self.latest - time);
+        }
+        let time = time.max(self.latest);
+        self.latest = time;
         let seen = &mut self.seen;
         seen.packets += 1;
         seen.last = time;
@@ -258,6 +282,14 @@ impl Watched {
             self.warnings.push(format!(
                 "{} packets are stamped earlier than the one before them; they count at the time of that one",
                 self.backwards
+            ));
+        }
+        if self.set_back > 0 {
+            self.warnings.push(format!(
+                "{} of them by more than {} ms: the clock was set back; until it had caught up, RTT rule exact and QUIC's spin bit give no \
+                 round-trip times",
+                self.set_back,
+                DISORDER as f64 / 1e6
             ));
         }
         if self.table.untracked > 0 {

@@ -15,12 +15,9 @@ pub struct Single {
     /// The first packet, until it is taken.
     first: Option<Packet>,
     bytes: Vec<u8>,
-    latest: u64,
-    backwards: u64,
 }
 
-/// The packets of all files, in the order of their times. Within a file the order is that of the file: a packet that is stamped earlier
-/// than the one before it comes at the time of the one before it.
+/// The packets of all files: those of several in the order of their times, and within a file as they are there (see [`Merge`]).
 pub enum Input {
     One(Box<Single>),
     Several(Merge),
@@ -31,7 +28,7 @@ impl Input {
         if let [file] = files {
             let (mut reader, mut bytes) = (Reader::open(file)?, Vec::new());
             let first = reader.next(&mut bytes)?;
-            return Ok(Input::One(Box::new(Single { reader, first, bytes, latest: 0, backwards: 0 })));
+            return Ok(Input::One(Box::new(Single { reader, first, bytes })));
         }
         let readers =
             files.iter().map(|path| Ok((0, Reader::open(path)?))).collect::<Result<_, Failure>>()?;
@@ -52,17 +49,12 @@ impl Input {
     pub fn next(&mut self) -> Result<Option<Arrival<'_>>, Failure> {
         match self {
             Input::One(single) => {
-                let Single { reader, first, bytes, latest, backwards } = &mut **single;
+                let Single { reader, first, bytes } = &mut **single;
                 let found = match first.take() {
                     Some(packet) => Some((packet, &bytes[..])),
                     None => reader.next_here()?,
                 };
-                Ok(found.map(|(mut packet, bytes)| {
-                    *backwards += u64::from(packet.time < *latest);
-                    *latest = packet.time.max(*latest);
-                    packet.time = *latest;
-                    (0, packet, bytes)
-                }))
+                Ok(found.map(|(packet, bytes)| (0, packet, bytes)))
             }
             Input::Several(merge) => {
                 Ok(merge.next_until(u64::MAX)?.map(|(file, _, packet, bytes)| (file, packet, bytes)))
@@ -74,14 +66,6 @@ impl Input {
         match self {
             Input::One(single) => vec![&single.reader],
             Input::Several(merge) => merge.inputs().map(|(_, reader)| reader).collect(),
-        }
-    }
-
-    /// Packets that were stamped earlier than the one before them in their file.
-    pub fn backwards(&self) -> u64 {
-        match self {
-            Input::One(single) => single.backwards,
-            Input::Several(merge) => merge.backwards(),
         }
     }
 }

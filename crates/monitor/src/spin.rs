@@ -20,8 +20,9 @@ struct Edge {
 }
 
 impl Spin {
-    /// A datagram of a direction, 0 or 1, by its first bytes; gives a round-trip time in nanoseconds.
-    pub fn packet(&mut self, direction: usize, time: u64, first: &[u8]) -> Option<u64> {
+    /// A datagram of a direction, 0 or 1, by its first bytes; gives a round-trip time in nanoseconds. The clock cannot be trusted before
+    /// `sure_from`.
+    pub fn packet(&mut self, direction: usize, time: u64, sure_from: u64, first: &[u8]) -> Option<u64> {
         let head = *first.first()?;
         if head & 0x40 == 0 {
             return None;
@@ -40,7 +41,7 @@ impl Spin {
         if edge.bit.replace(bit).is_none_or(|before| before == bit) {
             return None;
         }
-        let apart = edge.at.map(|at| time.saturating_sub(at));
+        let apart = edge.at.filter(|at| *at >= sure_from).map(|at| time.saturating_sub(at));
         if let (Some(apart), Some(last)) = (apart, edge.last)
             && apart < last / 8
         {

@@ -148,12 +148,28 @@ pub struct Table {
     /// Packets of connections for which there was no room.
     pub untracked: u64,
     pub(crate) room: Room,
+    /// What was sent before this time, in nanoseconds, was so before the clock was set back, or while it was behind.
+    sure_from: u64,
 }
 
 impl Table {
     pub fn new(rule: Rule, most: usize, bytes: u64) -> Table {
         let (index, at_hand) = (HashMap::default(), vec![None; AT_HAND].into());
-        Table { rule, most, index, connections: Vec::new(), at_hand, untracked: 0, room: Room::new(bytes) }
+        Table {
+            rule,
+            most,
+            index,
+            connections: Vec::new(),
+            at_hand,
+            untracked: 0,
+            room: Room::new(bytes),
+            sure_from: 0,
+        }
+    }
+
+    /// The clock was set back: what was sent up to a time, in nanoseconds, gives no exact samples any more.
+    pub(crate) fn doubt(&mut self, until: u64) {
+        self.sure_from = until.saturating_add(1);
     }
 
     /// Whether it is nearly full of connections, or had too few bytes since this was asked last.
@@ -221,12 +237,16 @@ impl Table {
                 flow.count(packet.time, packet.ip_len, tcp.payload);
                 flow.tcp(tcp);
                 let rtt = tracker.packet(direction, packet.time, tcp, &mut self.room)?;
+                if self.rule == Rule::Exact && packet.time - rtt < self.sure_from {
+                    return None;
+                }
                 flows[1 - direction].rtt.add(rtt, &mut self.room);
                 Some(Sample { time: packet.time, from: packet.to, to: packet.from, ack: tcp.ack, rtt })
             }
             (What::Udp { payload, first, captured }, State::Udp(spin)) => {
                 flow.count(packet.time, packet.ip_len, *payload);
-                let rtt = spin.packet(direction, packet.time, &first[..usize::from(*captured)])?;
+                let rtt =
+                    spin.packet(direction, packet.time, self.sure_from, &first[..usize::from(*captured)])?;
                 flow.rtt.add(rtt, &mut self.room);
                 Some(Sample { time: packet.time, from: packet.from, to: packet.to, ack: 0, rtt })
             }

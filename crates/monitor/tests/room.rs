@@ -82,8 +82,9 @@ fn segments_that_wait() {
         let mut senders = Senders::new(rule, MIB);
         let (connections, segments) = (100, 2000);
         for connection in 0..connections {
-            senders.acknowledge(0, connection, 0);
-            (0..segments).for_each(|number| senders.segment(u64::from(number) + 1, connection, number));
+            let begin = u64::from(connection) * u64::from(segments);
+            senders.acknowledge(begin, connection, 0);
+            (0..segments).for_each(|number| senders.segment(begin + u64::from(number), connection, number));
         }
         let all = u64::from(connections) * CONNECTION;
         assert!(senders.held() < MIB + all + MIB / 4, "{rule:?}: {}", senders.held());
@@ -91,11 +92,11 @@ fn segments_that_wait() {
         assert!((100_000..200_000).contains(&unsampled), "{rule:?}: {unsampled}");
 
         // What is acknowledged gives its memory back, and others are sampled.
-        (0..connections).for_each(|connection| senders.acknowledge(5000, connection, segments));
+        (0..connections).for_each(|connection| senders.acknowledge(200_000, connection, segments));
         assert!(senders.held() < all + 100 * 256 * 24, "{rule:?}: {}", senders.held());
-        senders.acknowledge(6000, connections, 0);
-        (0..segments).for_each(|number| senders.segment(6000, connections, number));
-        (1..=segments).for_each(|number| senders.acknowledge(7000, connections, number));
+        senders.acknowledge(300_000, connections, 0);
+        (0..segments).for_each(|number| senders.segment(300_000, connections, number));
+        (1..=segments).for_each(|number| senders.acknowledge(400_000, connections, number));
         let samples = senders.flow(1000 + connections)["rtt_samples"].as_u64().expect("a number");
         assert!(samples >= u64::from(segments) - 1, "{rule:?}: {samples}");
         assert_eq!(senders.number("unsampled_segments"), unsampled);
@@ -124,7 +125,7 @@ fn segments_of_one_direction_that_wait() {
 
 /// One segment after the other, with round-trip times of all sizes.
 fn sizes(senders: &mut Senders, connection: u16, samples: u32) {
-    let mut time = 0;
+    let mut time = senders.watch.seen().last;
     senders.acknowledge(time, connection, 0);
     for number in 0..samples {
         senders.segment(time, connection, number);

@@ -20,8 +20,9 @@ impl Input {
     fn advance(&mut self) -> Result<()> {
         self.next = self.reader.next(&mut self.bytes)?;
         if let Some(packet) = &mut self.next {
-            self.backwards += u64::from(packet.time < self.latest);
-            packet.time = packet.time.max(self.latest);
+            packet.behind = self.latest.saturating_sub(packet.time);
+            self.backwards += u64::from(packet.behind > 0);
+            packet.time += packet.behind;
             self.latest = packet.time;
         }
         Ok(())

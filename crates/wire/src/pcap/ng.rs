@@ -193,7 +193,7 @@ impl Ng {
             self.block.get(least..least + captured as usize).ok_or("a packet is longer than its block")?;
         bytes.clear();
         bytes.extend_from_slice(data);
-        Ok(Packet { time, wire_len: wire_len.max(captured), link_type: interface.link_type })
+        Ok(Packet { time, behind: 0, wire_len: wire_len.max(captured), link_type: interface.link_type })
     }
 }
 

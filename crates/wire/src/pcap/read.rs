@@ -125,7 +125,7 @@ fn record(
     let (seconds, part, captured, wire_len) = (field(0), field(4), field(8), field(12));
     let fraction = u64::from(part) * if nanoseconds { 1 } else { 1000 };
     let time = u64::from(seconds) * 1_000_000_000 + fraction;
-    let packet = Packet { time, wire_len: wire_len.max(captured), link_type };
+    let packet = Packet { time, behind: 0, wire_len: wire_len.max(captured), link_type };
     let bytes = source.pass(HEAD + captured as usize);
     Ok(Some((packet, &bytes[HEAD..])))
 }

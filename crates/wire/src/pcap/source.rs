@@ -11,6 +11,8 @@ use super::error::{Result, fail, plain};
 pub struct Packet {
     /// Nanoseconds since 1970, or since whatever the capture counts from.
     pub time: u64,
+    /// Nanoseconds by which its stamp is before `time`; see [`Merge`](super::Merge).
+    pub behind: u64,
     /// Bytes on the wire; more than were captured if the capture was cut to a length.
     pub wire_len: u32,
     pub link_type: u32,
