@@ -14,7 +14,7 @@ import numpy.typing as npt
 import polars as pl
 import pytest
 
-from tidegate.claims import Row
+from tidegate.claims import Claim, Row
 from tidegate.experiments import run
 from tidegate.experiments.registry import find
 from tidegate.systems.separation import behaviour
@@ -47,7 +47,7 @@ def test_a_fair_meter_in_the_router_s_place_gives_each_flow_its_share(tmp_path: 
     assert jain["fifo"] < 0.8
 
 
-def rows_of_fct(gain: float, *, htcp: float = 1.0, right: float = 1.0) -> list[Row]:
+def rows_of_fct(gain: float, *, htcp: float = 1.0, right: float = 1.0, jain: float = 0.9) -> list[Row]:
     """Means as the paper tells them, if `gain` is below 1."""
     rows: list[Row] = []
     for control in ("cubic", "htcp", "bbr", "bbr3"):
@@ -61,7 +61,7 @@ def rows_of_fct(gain: float, *, htcp: float = 1.0, right: float = 1.0) -> list[R
                         "control": control,
                         "load": load,
                         "fct_s_mean": mean * (htcp if control == "htcp" else 1.0),
-                        "jain": 0.9 if several else 0.8,
+                        "jain": jain if several else 0.8,
                         "classes_right": right if several else None,
                     }
                 )
@@ -77,8 +77,23 @@ def test_the_paper_s_claims_on_completion_times() -> None:
     assert not verdicts(rows_of_fct(0.97))["c6"]
     assert not verdicts(rows_of_fct(0.85, htcp=0.9))["c8"]
     assert not verdicts(rows_of_fct(0.85, right=0.98))["c14"]
+    # Higher, but not by 5 %.
+    assert verdicts(rows_of_fct(0.85, jain=0.845))["c15"]
+    assert not verdicts(rows_of_fct(0.85, jain=0.835))["c15"]
     # What a run has not measured is not judged.
     assert verdicts([row for row in rows_of_fct(0.85) if row["contender"] == "fifo-1"]) == {}
+
+
+@pytest.mark.parametrize("classes", [("rtt-2",), ("rtt-4",), ("rtt-4", "rtt-7")], ids=" ".join)
+def test_several_queues_are_those_that_the_run_has(classes: tuple[str, ...]) -> None:
+    def judge(gain: float) -> dict[str, Claim]:
+        rows = [row for row in rows_of_fct(gain) if row["contender"] in ("fifo-1", *classes)]
+        return {claim.id: claim for claim in judged(rows, "separation.fct")}
+
+    lower = judge(0.85)
+    assert [lower[name].holds for name in ("c6", "c8", "c9")] == [True] * 3
+    assert lower["c6"].measured == f"-15.0% to -15.0% beside one queue of 1 BDP ({', '.join(classes)})"
+    assert not judge(0.97)["c6"].holds
 
 
 def test_claims_say_how_far_distributions_and_halves_are_apart() -> None:
