@@ -11,7 +11,7 @@ import pytest
 
 from tidegate._core import TidegateError
 from tidegate.claims import Row
-from tidegate.experiments import run
+from tidegate.experiments import Run, run
 from tidegate.experiments.registry import find
 from tidegate.monitor import frame, watch
 from tidegate.network import Network
@@ -183,6 +183,48 @@ def test_a_trace_of_equal_sizes_runs(tmp_path: Path) -> None:
     assert row["unfinished"] == 0
     # All fair shares of one size end together, so that weights that differ have a lower mean.
     assert row["fct_s_mean"] < 1.05 * row["ideal_s_mean"]
+
+
+def test_the_figure_has_a_panel_for_each_control_and_load() -> None:
+    """Of four flows one is not finished: the distribution ends at three quarters."""
+    done = pl.DataFrame({"completion_ms": [3e3, None, 1e3, 2e3]})
+    runs = [
+        Run(
+            f"{control}-{contender}-{load}",
+            1,
+            [
+                {
+                    "control": control,
+                    "contender": contender,
+                    "load": load,
+                    "flows": 4,
+                    "fct_s_mean": 2.5,
+                    "ideal_s_mean": 2.0,
+                }
+            ],
+            {"flows": done},
+        )
+        for load in (0.0, 0.8)
+        for control in ("reno", "cubic")
+        for contender in ("rtt-4", "fifo-1")
+    ]
+    figure = fct._draw(runs)
+    titles = [panel.get_title().split(", ")[:2] for panel in figure.axes]
+    assert titles == [[one, load] for one in ("reno", "cubic") for load in ("at once", "load 0.8")]
+    for panel in figure.axes:
+        curves = [line for line in panel.lines if line.get_marker() == "None"]
+        assert [line.get_linestyle() for line in curves] == ["-", "--"]
+        for line in curves:
+            assert np.asarray(line.get_xydata()).tolist() == [[1, 0.25], [2, 0.5], [3, 0.75]]
+        assert panel.get_legend() is None
+        assert panel.get_ylim() == (0, 1)
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["4 classes by RTT", "one queue, 1 BDP"]
+    first, second, third, _ = figure.axes
+    assert first.get_shared_x_axes().joined(first, third)
+    assert not first.get_shared_x_axes().joined(first, second)
+    # Of a run that was interrupted.
+    assert fct._draw([Run("reno-rtt-4-once", 1, None, {})]).legends == []
 
 
 @pytest.fixture

@@ -462,48 +462,63 @@ def _claims(rows: list[Row]) -> list[Claim]:
     return claims + judged(rows, "separation.fct")
 
 
+def _style(contender: str) -> str:
+    kind = contender.partition("-")[0]
+    return {"rtt": "-", "fifo": "--"}.get(kind, ":")
+
+
 def _draw(runs: list[Run]) -> Figure:
-    """Distributions of completion times; contenders' means in the legend."""
-    shown = of_first_seed(runs)
-    cells = _cells(all_rows(shown))
-    figure = Figure(figsize=(6.2 * max(len(cells), 1), 5.2), layout="constrained")
-    for panel, cell in zip(figure.subplots(1, max(len(cells), 1), squeeze=False)[0], cells, strict=False):
-        for number, row in enumerate(cell):
-            times = np.sort(row["times_s"])
-            style = (
-                "-"
-                if row["contender"].startswith("rtt")
-                else "--"
-                if row["contender"].startswith("fifo")
-                else ":"
-            )
-            panel.plot(
-                times,
-                np.arange(1, len(times) + 1) / len(times),
-                style,
-                color=f"C{number % 10}",
-                linewidth=1.2 if number < 10 else 2.2,
-                label=f"{CONTENDERS[row['contender']]}: {row['fct_s_mean']:.0f} s",
-            )
-        load = {ONCE: "all at once", TRACE: "as in the trace"}.get(
-            cell[0]["load"], f"load {cell[0]['load']:g}"
+    """Distributions of completion times: a row of panels for each control, a column for each load.
+
+    Each distribution is of all flows: where some are not finished, it ends below 1.
+    """
+    shown = [run for run in of_first_seed(runs) if run.rows]
+    rows = all_rows(shown)
+    # In the order in which they were given.
+    controls, loads, contenders = (
+        list(dict.fromkeys(row[name] for row in rows)) for name in ("control", "load", "contender")
+    )
+    lines: dict[str, Any] = {}
+    size = max(len(controls), 1), max(len(loads), 1)
+    figure = Figure(figsize=(1.2 + 4.8 * size[1], 1.9 + 2.8 * size[0]), layout="constrained")
+    panels = figure.subplots(*size, sharex="col", sharey=True, squeeze=False)
+    for run, row in zip(shown, rows, strict=True):
+        panel = panels[controls.index(row["control"]), loads.index(row["load"])]
+        times = np.sort(run.tables["flows"]["completion_ms"].drop_nulls().to_numpy() / 1e3)
+        number = contenders.index(row["contender"])
+        (line,) = panel.plot(
+            times,
+            np.arange(1, len(times) + 1) / row["flows"],
+            _style(row["contender"]),
+            color=f"C{number % 10}",
+            linewidth=1.2 if number < 10 else 2.2,
         )
+        lines.setdefault(row["contender"], line)
+        mean = row["fct_s_mean"]
+        panel.plot(
+            mean, np.searchsorted(times, mean) / row["flows"], "o", color=line.get_color(), markersize=4
+        )
+        when = _when(row["load"]) if row["load"] in _NAMES else f"load {row['load']:g}"
         panel.set_title(
-            f"{cell[0]['control']}, {load}, {cell[0]['flows']} flows; ideal mean {cell[0]['ideal_s_mean']:.0f} s",
+            f"{row['control']}, {when}, {row['flows']} flows; ideal mean {row['ideal_s_mean']:.0f} s",
             fontsize=9,
         )
-        panel.set_xlabel("completion time (s)")
-        panel.set_ylabel("part of flows")
-        panel.set_xlim(left=0)
-        panel.set_ylim(0, 1)
+    for panel in panels.flat:
         panel.grid(alpha=0.25)
-        # Below, where it covers no distribution.
-        panel.legend(
-            fontsize=7,
-            loc="upper center",
-            bbox_to_anchor=(0.5, -0.15),
-            ncols=2,
-            title="mean of the first seed",
-            title_fontsize=7,
+    for panel in panels[-1]:
+        panel.set_xlabel("completion time (s)")
+        panel.set_xlim(left=0)
+    for panel in panels[:, 0]:
+        panel.set_ylabel("part of all flows")
+    panels[0, 0].set_ylim(0, 1)
+    if lines:
+        figure.legend(
+            lines.values(),
+            [CONTENDERS[name] for name in lines],
+            loc="outside lower center",
+            ncols=2 * size[1],
+            fontsize=8,
+            title="Dots are means",
+            title_fontsize=8,
         )
     return figure
