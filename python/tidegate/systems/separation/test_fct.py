@@ -175,6 +175,22 @@ def test_flows_of_all_arrivals_and_sizes() -> None:
 
 
 @pytest.mark.slow
+def test_flows_that_have_not_begun_have_no_completion_time(tmp_path: Path) -> None:
+    (row,) = rows(tmp_path / "out", contenders=("fifo-1",), arrivals=("0.8",), most_times=0.5).values()
+    flows = pl.read_parquet(tmp_path / "out" / "tables" / "cubic-fifo-1-0.8-1" / "flows.parquet")
+    drawn = workload(FLOWS, RATE_MBPS, 0.8, 1)
+    # Some are under way at the end.
+    end_s = row["last_s"]
+    begun = np.array(drawn.starts) < end_s
+    assert 0 < begun.sum() < FLOWS
+    finish = flows.sort("flow")["finish_s"].to_numpy().astype(float)
+    times = np.where(np.isnan(finish), end_s, finish) - drawn.starts
+    assert row["fct_s_mean"] == pytest.approx(times[begun].mean())
+    assert len(row["times_s"]) == begun.sum()
+    assert row["unfinished"] == np.isnan(finish).sum()
+
+
+@pytest.mark.slow
 def test_a_trace_of_equal_sizes_runs(tmp_path: Path) -> None:
     (row,) = rows(
         tmp_path / "out", contenders=("eq1-4",), arrivals=("trace",), sizes="equal", flows=8

@@ -217,16 +217,18 @@ class Bed:
         """The run's row."""
         flows = self.workload(result.seed)
         table = result.flows.sort("flow")
-        finish = table["finish_s"].to_numpy().astype(float)
-        starts, rtts = np.array(flows.starts), np.array(flows.rtts)
+        # What the run ended before it began has had no time.
+        begun = np.array(flows.starts) < result.end_s
+        starts, sizes, rtts = (np.array(column)[begun] for column in (flows.starts, flows.sizes, flows.rtts))
+        finish = table["finish_s"].to_numpy().astype(float)[begun]
         finished = ~np.isnan(finish)
         # A flow that has not finished counts with the time that it has had: the mean is a lower bound then.
         times = np.where(finished, finish, result.end_s) - starts
         short = rtts <= np.median(rtts)
         goodput = self.rate_mbps * 1e6 * PAYLOAD / (MTU + FRAMING)
-        ideal = processor_sharing(flows, goodput)
+        ideal = np.array(processor_sharing(flows, goodput))[begun]
         # Sizes are log-uniform: the middle third by size has flows of like sizes in both halves.
-        rates = np.array(flows.sizes) * 8 / times / 1e6
+        rates = sizes * 8 / times / 1e6
         queue = result.queues.filter(pl.col("queue") == "r1 -> r2")
         # Beside each of a router's queues stand its own bytes.
         sent = int(queue["bytes"].sum())
@@ -241,11 +243,11 @@ class Bed:
             "control": self.control,
             "load": self.load,
             "flows": self.flows,
-            "unfinished": int((~finished).sum()),
+            "unfinished": self.flows - int(finished.sum()),
             "fct_s_mean": float(times.mean()),
             "fct_s_p50": float(np.median(times)),
             "fct_s_p95": float(np.percentile(times, 95)),
-            "ideal_s_mean": float(np.mean(ideal)),
+            "ideal_s_mean": float(ideal.mean()),
             # None: all have the same round-trip time.
             "short_over_long": None if short.all() else float(times[short].mean() / times[~short].mean()),
             "idle_while_flows": float(max(0.0, 1 - busy_s / work_s)),
