@@ -234,10 +234,15 @@ def test_packets_that_nobody_takes_are_counted(pair: tuple[str, str]) -> None:
             dropped = watched.answer()["dropped_packets"]
             if dropped:
                 break
-        watched.run(0.2)
-        answer, warnings = watched.answer(), watched.end()
+        # A busy machine takes longer to read what the socket holds.
+        for _ in range(50):
+            watched.run(0.2)
+            answer = watched.answer()
+            heard = sum(flow["packets"] for flow in answer["flows"] if flow["dst_port"] == 9)
+            if sent <= heard + answer["dropped_packets"]:
+                break
+        warnings = watched.end()
     assert answer["dropped_packets"] >= dropped > 0
-    heard = sum(flow["packets"] for flow in answer["flows"] if flow["dst_port"] == 9)
     # ICMP comes back, and may be missed as well.
     assert heard < sent <= heard + answer["dropped_packets"]
     assert (
