@@ -29,6 +29,10 @@ def stop(number: int, frame: object) -> None:
 
 def main() -> None:
     """Entry point."""
+    folders = sys.argv[1:]
+    if len(folders) > 1 or any(folder.startswith("-") for folder in folders):
+        sys.stderr.write("usage: python -m tidegate.systems.meter [FOLDER]\n")
+        sys.exit(2)
     signal.signal(signal.SIGINT, stop)
     signal.signal(signal.SIGTERM, stop)
     # What these need takes a second to load.
@@ -36,7 +40,7 @@ def main() -> None:
     from tidegate.systems.meter import demo
 
     try:
-        demo.main(Path(sys.argv[1] if len(sys.argv) > 1 else "runs/demo"))
+        demo.main(Path(folders[0] if folders else "runs/demo"))
     except KeyboardInterrupt:
         # While the experiment's own handler was in the place of ours.
         stop(signal.SIGINT, None)

@@ -32,7 +32,7 @@ from tidegate.systems.meter.experiments.fair_sharing import CELLS, LOSS_FREE_S, 
 NAME = "meter.fair"
 SCHEMES = ("plain-1s", "bcpqp-1s", "fair")
 # Not a cell that the fair meter was tuned on: first looked at in the run whose figure the README has.
-WHERE = {"target_mbps": 35.0, "base_rtt_ms": 30.0}
+WHERE = {"target_mbps": 30.0, "base_rtt_ms": 28.0}
 SIMULATED: dict[str, Any] = {
     **WHERE,
     "cells": ("cubic-e+cubic", "cubic+bbr", "cubic+udp3", "two-rtts-e", "8-cubic-e", "eight"),

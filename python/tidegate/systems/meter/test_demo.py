@@ -68,7 +68,7 @@ def test_without_a_lab_there_is_the_simulation_alone() -> None:
 def test_the_head_says_the_layer() -> None:
     said = " ".join(" ".join(text_of({}, {}, with_live=False)).split())
     assert "Rate of IP packets (layer 3)" in said
-    assert "35 Mbit/s of IP, 30 ms" in said
+    assert "30 Mbit/s of IP, 28 ms" in said
     assert "from the 10th second on" in said
 
 
@@ -148,6 +148,15 @@ def test_on_a_terminal_the_table_is_there_from_the_beginning() -> None:
         board.watch("sim")(Status(1.0, 18, (f"fair-{cell}",), (ran(cell, scheme),)))
         assert "0.50" in out.getvalue()
         assert "1 of 18 cases done" in out.getvalue()
+
+
+@pytest.mark.parametrize("given", [["--help"], ["a", "b"]])
+def test_options_are_no_folder(given: list[str], tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tidegate.systems.meter", *given]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "usage: python -m tidegate.systems.meter [FOLDER]\n"
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow
