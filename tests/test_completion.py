@@ -50,6 +50,22 @@ def values(*words: str) -> list[str]:
         (("stf", "-I", ""), [":dirs"]),
         (("plot", ""), [":dirs"]),
         (("claims", "one", ""), [":dirs"]),
+        (("report", "one", ""), [":dirs"]),
+        (("compare", "one", "codel"), ["codel", ":files py"]),
+        (("compare", "meter.rat"), ["meter.rates", ":files py"]),
+        (("compare", "rev"), ["rev:", ":files py"]),
+        (("run", "meter.rates", "--cluster", ""), ["local", "slurm", "tls://"]),
+        (("run", "meter.rates", "--cluster=t"), ["--cluster=tls://"]),
+        (("run", "./a"), [":files py"]),
+        (("list", "./a"), [":files py"]),
+        (("plot", "run", "--source", "a"), [":files py"]),
+        (("sweep", "meter.rates", "--over", "target_rate"), []),
+        (("sweep", "--quick", "meter.rates", "--over", "dura"), ["duration_s="]),
+        (("tune", "meter.rates", "--range", "dura"), ["duration_s="]),
+        (("sweep", "--over", "dura"), []),
+        (("compare", "runs/one", "meter.rates", "--set", "dura"), ["duration_s="]),
+        (("compare", "rev:abc", "--experiment", "meter.rates", "--set", "dura"), ["duration_s="]),
+        (("compare", "codel", "fifo", "--set", "scen"), ["scenarios="]),
         (("switch", "a.p4", "-i", "7@l"), ["7@lo"]),
         (("switch", "a.p4", "--no-m"), ["--no-merge"]),
         (("completion", ""), ["bash", "zsh", "fish"]),
@@ -67,6 +83,43 @@ def test_parameters_and_their_values() -> None:
     assert all(one.endswith("=") for one in known)
     schemes = values("run", "meter.rates", "--set", "schemes=pa")
     assert "schemes=paper" in schemes
+    first, second, *_ = values("sweep", "meter.rates", "--over", "schemes=")
+    more = values("sweep", "meter.rates", "--over", f"{first},")
+    assert f"{first},{second.removeprefix('schemes=')}" in more
+    assert f"{first},{first.removeprefix('schemes=')}" not in more
+
+
+OWN = """
+from tidegate.experiments import Plan, experiment
+print("run")
+@experiment("my.marked", quick={"late_s": 1.0})
+def marked(early_s: float = 1.0, late_s: float = 2.0):
+    "What is marked."
+def mine(flows: int = 2) -> Plan: ...
+def helper(x: int) -> int: ...
+"""
+
+
+def test_experiments_of_files_are_found_without_running_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("my.py").write_text(OWN)
+    system = Path("blink") / "experiments"
+    system.mkdir(parents=True)
+    (system / "one.py").write_text("def threshold(mark_ms: float = 1.0) -> 'Plan': ...\n")
+    Path("broken.py").write_text("def (")
+    os.mkfifo("pipe.py")
+    assert completion.candidates(["run", "./my.py:m"]) == ["./my.py:marked\tWhat is marked.", "./my.py:mine"]
+    assert values("run", "my.py") == ["my.py:marked", "my.py:mine", ":files py"]
+    assert values("run", "./blink:") == ["./blink:threshold"]
+    assert values("run", "./my.py:marked", "--set", "") == ["early_s=", "late_s="]
+    assert values("sweep", "my.py:mine", "--over", "") == ["flows="]
+    assert values("tune", "./blink", "--range", "m") == ["mark_ms="]
+    for name in ("broken.py", "pipe.py", "none.py"):
+        assert values("run", f"./{name}:") == []
+    assert values("run", "./my.py", "--set", "") == []
+    assert capsys.readouterr().out == ""
 
 
 def test_experiments_are_kept_until_their_files_change(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +191,9 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TERM", "dumb")
     for name in ("prog.p4", "other.txt"):
         (tmp_path / name).touch()
+    (tmp_path / "own.py").write_text("def rates(flows: int = 2) -> 'Plan': ...\n")
     (tmp_path / "programs").mkdir()
+    (tmp_path / "results" / "one").mkdir(parents=True)
     completion.experiments()
     return tmp_path
 
@@ -179,6 +234,15 @@ TYPED = [
     ("tidegate run --quick meter.rat", "meter.rates "),
     ("tidegate run meter.rates --set dura", "duration_s="),
     ("tidegate check prog.", "prog.p4"),
+    ("tidegate sweep meter.rates --over dura", "duration_s="),
+    ("tidegate tune meter.rates --range dura", "duration_s="),
+    ("tidegate run meter.rates --cluster sl", "slurm"),
+    ("tidegate compare codel results/o", "results/one/"),
+    ("tidegate compare cod", "codel "),
+    ("tidegate report resul", "results/"),
+    ("tidegate run ./ow", "./own.py"),
+    ("tidegate run ./own.py:r", "./own.py:rates"),
+    ("tidegate sweep ./own.py:rates --over f", "flows="),
 ]
 
 

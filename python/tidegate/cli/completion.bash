@@ -1,7 +1,7 @@
 # Completion of tidegate in bash. Made by: tidegate completion bash
 _tidegate() {
     local line=${COMP_LINE:0:COMP_POINT} last kept='' reply value
-    local -a words lines values
+    local -a words lines values files
     read -ra words <<<"$line"
     [[ $line == *[[:space:]] ]] && words+=('')
     last=${words[${#words[@]}-1]}
@@ -12,27 +12,18 @@ _tidegate() {
     COMPREPLY=()
     [[ ${#lines[@]} -eq 0 ]] && return
     value=${last#--*=}
-    case ${lines[0]} in
-    :dirs)
-        compopt -o filenames
-        mapfile -t COMPREPLY < <(compgen -d -- "$value")
-        return ;;
-    :files*)
-        compopt -o filenames
-        reply=${lines[0]#:files}
-        reply=${reply# }
-        if [[ -n $reply ]]; then
-            mapfile -t COMPREPLY < <(compgen -d -- "$value"; compgen -f -X "!*.$reply" -- "$value")
-        else
-            mapfile -t COMPREPLY < <(compgen -f -- "$value")
-        fi
-        return ;;
-    esac
     for reply in "${lines[@]}"; do
-        reply=${reply%%$'\t'*}
-        values+=("${reply#"$kept"}")
+        case $reply in
+        :dirs) mapfile -t files < <(compgen -d -- "$value") ;;
+        :files) mapfile -t files < <(compgen -f -- "$value") ;;
+        :files*) mapfile -t files < <(compgen -d -- "$value"; compgen -f -X "!*.${reply#:files }" -- "$value") ;;
+        *)
+            reply=${reply%%$'\t'*}
+            values+=("${reply#"$kept"}") ;;
+        esac
     done
-    [[ ${#values[@]} -eq 1 && ${values[0]} == *= ]] && compopt -o nospace
-    COMPREPLY=("${values[@]}")
+    [[ ${#files[@]} -gt 0 ]] && compopt -o filenames
+    [[ ${#values[@]} -eq 1 && ${values[0]} == *[=:/] ]] && compopt -o nospace
+    COMPREPLY=("${values[@]}" "${files[@]}")
 }
 complete -F _tidegate tidegate

@@ -3,15 +3,17 @@ function __tidegate_complete
     set -l words (commandline -opc)
     set -l current (commandline -ct)
     set -l lines ($words[1] complete -- $words[2..] "$current" 2>/dev/null)
-    switch "$lines[1]"
-        case ':dirs'
-            __fish_complete_directories "$current" ''
-        case ':files *'
-            __fish_complete_suffix "$current" .(string replace ':files ' '' -- $lines[1])
-        case ':files'
-            __fish_complete_path "$current"
-        case '*'
-            printf '%s\n' $lines
+    for line in $lines
+        switch "$line"
+            case ':dirs'
+                __fish_complete_directories "$current" ''
+            case ':files *'
+                __fish_complete_suffix "$current" .(string replace ':files ' '' -- $line)
+            case ':files'
+                __fish_complete_path "$current"
+            case '*'
+                printf '%s\n' $line
+        end
     end
 end
 complete -c tidegate -f -a '(__tidegate_complete)'

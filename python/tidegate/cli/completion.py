@@ -1,18 +1,21 @@
 """Shell completion: `tidegate completion bash|zsh|fish` prints a script, which asks `tidegate complete` for what can follow.
 
-`complete` answers with lines: candidates, each with a tab and its description, or, as its only line, `:files SUFFIX` or `:dirs`,
-which the shell completes itself. A candidate that ends with `=` is to be followed by a value, not by a blank.
+`complete` answers with lines: candidates, each with a tab and its description, and last perhaps `:files SUFFIX` or `:dirs`, which the
+shell completes itself. A candidate that ends with `=`, `:` or `/` is to be followed by more, not by a blank.
 """
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from enum import StrEnum
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
 
@@ -21,11 +24,16 @@ import typer
 from tidegate import systems
 from tidegate._core import TidegateError
 from tidegate.command_tree import Command, Parameter, tree
+from tidegate.files import limited
 
 SUFFIXES = {"PROG.p4": "p4", "TEST.stf": "stf", "FILE.py": "py", "topology.json": "json", "FILE.toml": "toml"}
 """Values that are files of one kind."""
-FILES = ("FILE", "FILE.pcap")
-FOLDERS = ("DIR",)
+FILES = ("FILE", "FILE.pcap", "URL|FILE")
+FOLDERS = ("DIR", "DIR...")
+MOST_SOURCE = 1 << 20
+"""Bytes of a user's file that is looked at for experiments."""
+SCENARIOS = "reference.scenarios"
+"""The experiment that `compare` runs for schemes."""
 SHELLS = ("bash", "zsh", "fish")
 GROUPS = ("tidegate.systems", "tidegate.experiments")
 """Entry points of packages that bring experiments, as `experiments.packages` has them, which takes long to import."""
@@ -126,6 +134,14 @@ def _values(parameter: Parameter, start: str, arguments: list[str], words: list[
     kind = parameter.value or ""
     if parameter.choices:
         yield from _matching(start, ((one, "") for one in parameter.choices))
+    elif kind == "A B...":
+        known = experiments()
+        schemes = [(one, "A scheme") for one in known[SCENARIOS][1]["schemes"]]
+        others = [(name, one[0]) for name, one in known.items()]
+        yield from _matching(start, [*schemes, *others, ("rev:", "A revision of git")])
+        yield from _own(start)
+    elif kind == "FILE.py:FUNCTION":
+        yield from _own(start)
     elif kind in SUFFIXES:
         yield f":files {SUFFIXES[kind]}"
     elif kind in FILES or kind.startswith("FILE"):
@@ -133,29 +149,86 @@ def _values(parameter: Parameter, start: str, arguments: list[str], words: list[
     elif kind in FOLDERS:
         yield ":dirs"
     elif kind == "SYSTEM.EXPERIMENT":
-        yield from _matching(start, ((name, one[0]) for name, one in experiments().items()))
+        yield from list(_matching(start, _summaries(experiments()))) or _own(start)
     elif kind == "NAME" and words[:1] == ["list"]:
         known = experiments()
         systems = dict.fromkeys(name.partition(".")[0] for name in known)
-        yield from _matching(
-            start, [*((name, "") for name in systems), *((n, o[0]) for n, o in known.items())]
-        )
-    elif kind == "NAME=VALUE" and "--set" in parameter.names and arguments:
-        yield from _settings(start, experiments().get(arguments[0], ("", {}))[1])
+        both = [*((name, "") for name in systems), *_summaries(known)]
+        yield from list(_matching(start, both)) or _own(start)
+    elif {"--set", "--over", "--range"}.intersection(parameter.names):
+        yield from _settings(start, _parameters(arguments, words))
     elif kind == "IFACE":
         yield from _matching(start, ((name, "") for name in _interfaces()))
     elif kind == "PORT@INTERFACE" and "@" in start:
         port = start.partition("@")[0]
         yield from _matching(start, ((f"{port}@{name}", "") for name in _interfaces()))
+    elif "|" in kind:
+        # Of `local|tls://HOST:PORT`: `local` and `tls://`.
+        words_in_it = re.findall(r"(?:^|\|)([a-z]+(?:://)?)", kind)
+        yield from _matching(start, ((one, "") for one in words_in_it))
 
 
 def _settings(start: str, parameters: dict[str, list[str]]) -> Iterator[str]:
     """`NAME=`, and behind it the values, where they are known."""
-    name, equals, _ = start.partition("=")
+    name, equals, given = start.partition("=")
     if not equals:
         yield from _matching(start, ((f"{one}=", "") for one in parameters))
         return
-    yield from _matching(start, ((f"{name}={value}", "") for value in parameters.get(name, [])))
+    before, comma, _ = given.rpartition(",")
+    rest = (value for value in parameters.get(name, []) if value not in before.split(","))
+    yield from _matching(start, ((f"{name}={before}{comma}{value}", "") for value in rest))
+
+
+def _parameters(arguments: list[str], words: list[str]) -> dict[str, list[str]]:
+    """The parameters of the experiment that a command is given, with the values that are known."""
+    known = experiments()
+    of_revisions = [after for word, after in pairwise(words) if word == "--experiment"]
+    for name in [*of_revisions, *arguments]:
+        if name in known:
+            return known[name][1]
+        if name in known[SCENARIOS][1]["schemes"]:
+            return known[SCENARIOS][1]
+        path, _, function = name.partition(":")
+        own = _of_file(path)
+        if function in own or len(own) == 1:
+            return own[function or next(iter(own))][1]
+    return {}
+
+
+def _summaries(known: Known) -> list[tuple[str, str]]:
+    return [(name, summary) for name, (summary, _) in known.items()]
+
+
+def _own(start: str) -> Iterator[str]:
+    """A file of the user's and its experiments."""
+    path, colon, _ = start.partition(":")
+    if path not in ("", ".", "./"):
+        yield from _matching(start, ((f"{path}:{name}", about) for name, about in _summaries(_of_file(path))))
+    if not colon:
+        yield ":files py"
+
+
+def _of_file(name: str) -> Known:
+    """The experiments of a file, or of a system's folder, by their functions. It is read, not run: Tab is not to run code."""
+    path = Path(name).expanduser()
+    found: Known = {}
+    for file in [path] if path.suffix == ".py" else sorted((path / "experiments").glob("*.py")):
+        with suppress(OSError, ValueError, SyntaxError, RecursionError):
+            if file.is_file():
+                for one in ast.parse(limited(file, MOST_SOURCE)).body:
+                    if isinstance(one, ast.FunctionDef) and _gives_plan(one):
+                        text = (ast.get_docstring(one) or "").partition("\n")[0]
+                        found[one.name] = (
+                            text,
+                            {each.arg: [] for each in one.args.args + one.args.kwonlyargs},
+                        )
+    return found
+
+
+def _gives_plan(function: ast.FunctionDef) -> bool:
+    said = [function.returns, *(getattr(one, "func", one) for one in function.decorator_list)]
+    names = [getattr(one, "attr", getattr(one, "id", getattr(one, "value", None))) for one in said]
+    return "Plan" in names[:1] or "experiment" in names[1:]
 
 
 def _interfaces() -> list[str]:
