@@ -19,9 +19,11 @@ from typing import Any
 import polars as pl
 import pytest
 
+from conftest import Run
 from tidegate import TidegateError, experiments
-from tidegate.experiments import folder, jobs, replot, sweep
+from tidegate.experiments import digests, folder, jobs, replot, sweep
 from tidegate.experiments import run as run_experiment
+from tidegate.experiments.answer import Answer
 from tidegate.experiments.jobs import Ended, Jobs, Tell
 from tidegate.experiments.landscape import Landscape
 
@@ -29,7 +31,7 @@ QUICK: dict[str, Any] = {"flows": (1,), "duration_s": 2.1}
 NAME = "reference.dumbbell"
 
 
-def run_at(out: Path, **given: Any) -> dict[str, Any]:
+def run_at(out: Path, **given: Any) -> Answer:
     parameters = {**QUICK, **given.pop("parameters", {})}
     return run_experiment(NAME, parameters, **{"seeds": [1], "quick": True, "out": out, **given})
 
@@ -42,6 +44,43 @@ def written(out: Path) -> list[str]:
 RESUME = "the same command with --resume goes on; what is done is in"
 
 WHOLE = [".tidegate-run", "figure.png", "report.html", "run.json", "tables"]
+
+
+class Nobody:
+    def run(self, jobs: Jobs, tell: Tell, ended: Ended) -> None:
+        raise AssertionError("nothing is to be run")
+
+
+def test_to_go_on_with_a_complete_run_is_to_read_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "run"
+    whole = run_at(out)
+    files = {name: (out / name).stat().st_mtime_ns for name in written(out)}
+    again = run_at(out, resume=True, executor=Nobody())
+    assert json.dumps(again, sort_keys=True) == json.dumps(whole, sort_keys=True)
+    assert (whole.complete_before, again.complete_before) == (False, True)
+    assert files == {name: (out / name).stat().st_mtime_ns for name in written(out)}
+    for other, said in (
+        ({"seeds": [1, 2]}, "holds a complete run with seeds=1 and not seeds=1,2"),
+        ({"seeds": [2]}, "holds a complete run with seeds=1 and not seeds=2"),
+        (
+            {"parameters": {"flows": (1, 2), "duration_s": 3.0}},
+            "flows=1 and not flows=1,2, duration_s=2.1 and not",
+        ),
+        ({"quick": False}, "quick=True and not quick=False"),
+    ):
+        with pytest.raises(TidegateError, match=f"{said}.*leave out --resume to begin again"):
+            run_at(out, resume=True, **other)
+    monkeypatch.setattr(digests, "of_tidegate", lambda: "other")
+    with pytest.raises(TidegateError, match="Tidegate's files have changed since"):
+        run_at(out, resume=True)
+    assert written(tmp_path) == ["run"]
+
+
+def test_the_command_says_that_a_run_is_complete(tidegate: Run, tmp_path: Path) -> None:
+    words = ["run", NAME, "--quick", "--set", "flows=1", "--set", "duration_s=3", "--out", tmp_path / "run"]
+    first, again = tidegate(*words), tidegate(*words, "--resume")
+    assert (again.code, again.out) == (0, first.out)
+    assert f"{tmp_path / 'run'} is complete: nothing was run" in again.err
 
 
 @pytest.mark.parametrize("text", ["{}", '{"experiment": "mine", "parameters": {}, "rows": []}'])

@@ -152,7 +152,9 @@ def test_two_contents_of_one_name_are_two_runs(trace: Path) -> None:
     answers = {name: read_record(Path(name)) for name in "abc"}
     cases = ["trace-fifo"]
     assert len(resumed(Path("a"), answers["b"], cases)[0]) == 1
-    with pytest.raises(TidegateError, match=r"a is a run with another parameters: .*sha256"):
+    with pytest.raises(
+        TidegateError, match=r"a is a run with trace=my\.trace \(SHA-256 \w+\) and not trace=my\.trace \("
+    ):
         resumed(Path("a"), answers["c"], cases)
 
 

@@ -481,7 +481,7 @@ def test_an_interrupted_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(jobs, "run_case", counted)
     with pytest.raises(experiments.Interrupted, match=r"1 of 3 runs done; .* --resume goes on"):
         again(out, whole)
-    with pytest.raises(TidegateError, match=r"is a run with another parameters: .*; give the same"):
+    with pytest.raises(TidegateError, match=r"is a run with duration_s=3\.0 and not duration_s=4\.0; give"):
         again(out, {**whole, "duration_s": 4.0}, resume=True)
     told.clear()
     answer = again(out, whole, resume=True)

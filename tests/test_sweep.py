@@ -18,6 +18,7 @@ import pytest
 
 from tidegate import TidegateError, experiments
 from tidegate.experiments import digests, find, sweep, tune
+from tidegate.experiments.answer import Answer
 from tidegate.experiments.columns import Column, chosen
 from tidegate.experiments.executors import Here
 from tidegate.experiments.jobs import Ended, Jobs, NotCarriedOut, Tell
@@ -56,7 +57,7 @@ def test_a_sweep_is_one_table_and_one_figure_and_goes_on(tmp_path: Path) -> None
     assert over == {"rates_mbps": [(20,), (50,)], "base_rtts_ms": [(1.0,), (10.0,)]}
     landscape = Landscape(tuple(over), column="goodput_mbps")
 
-    def run(out: str, **how: Any) -> dict[str, Any]:
+    def run(out: str, **how: Any) -> Answer:
         given = {**one.parameters(), **QUICK}
         return sweep.run(NAME, given, over, landscape=landscape, seeds=[1], out=tmp_path / out, **how)
 
@@ -83,8 +84,14 @@ def test_a_sweep_is_one_table_and_one_figure_and_goes_on(tmp_path: Path) -> None
     ]
     with pytest.raises(TidegateError, match="there is no experiment 'sweep of meter"):
         experiments.find(json.loads((tmp_path / "parts" / "run.json").read_text())["experiment"])
-    with pytest.raises(TidegateError, match="hold no interrupted run"):
-        run("parts", resume=True)
+    assert not again.complete_before
+    assert run("parts", resume=True, executor=Stopping(0)).complete_before
+    landscape = Landscape(tuple(over), column="goodput_mbps:max")
+    drawn_again = run("parts", resume=True, executor=Stopping(0))
+    assert (drawn_again["rows"], drawn_again.complete_before) == (whole["rows"], False)
+    assert (
+        json.loads((tmp_path / "parts" / "run.json").read_text())["landscape"]["column"] == "goodput_mbps:max"
+    )
 
 
 @pytest.mark.parametrize(
@@ -401,9 +408,9 @@ def test_resume_goes_on_with_a_study_that_is_there(tmp_path: Path) -> None:
             tune.run(task(), trials=2, out=tmp_path / "x", storage=storage, executor=Counting(), resume=True)
     assert not (tmp_path / "x").exists()
     tune.run(task(), trials=2, out=tmp_path / "x", executor=Counting())
-    assert (
-        len(tune.run(task(), trials=4, out=tmp_path / "x", executor=Counting(), resume=True)["trials"]) == 4
-    )
+    for complete in (False, True):
+        again = tune.run(task(), trials=4, out=tmp_path / "x", executor=Counting(), resume=True)
+        assert (len(again["trials"]), again.complete_before) == (4, complete)
 
 
 @pytest.mark.parametrize("error", [OSError(errno.EMFILE, "Too many open files"), ImportError("no dask")])

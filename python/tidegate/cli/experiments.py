@@ -11,7 +11,7 @@ import typer
 
 from tidegate._core import TidegateError
 from tidegate.cli.carrying import ClusterOption, ClusterSettings, beside, carrying
-from tidegate.cli.output import print_json, print_rows
+from tidegate.cli.output import print_json, print_rows, warn
 from tidegate.cli.reports import watched
 from tidegate.options import (
     FirstSeed,
@@ -213,8 +213,7 @@ def run(
             )
         if stay is not None:
             stay()
-    for warning in answer["warnings"]:
-        sys.stderr.write(f"warning: {warning}\n")
+    warn(answer)
     if as_json:
         print_json(answer)
         return

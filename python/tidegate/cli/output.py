@@ -7,10 +7,13 @@ import os
 import re
 import sys
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tidegate import _core
 from tidegate.files import json_text, why
+
+if TYPE_CHECKING:
+    from tidegate.experiments.answer import Answer
 
 FAILED = 1
 BUG = 3
@@ -72,6 +75,14 @@ def print_json(answer: dict[str, Any]) -> None:
 def color() -> bool:
     """Whether messages are coloured."""
     return sys.stderr.isatty() and "NO_COLOR" not in os.environ
+
+
+def warn(answer: Answer) -> None:
+    """Say what is to be known of an answer beside its rows."""
+    if answer.complete_before:
+        sys.stderr.write(f"{answer['out']} is complete: nothing was run\n")
+    for warning in answer["warnings"]:
+        sys.stderr.write(f"warning: {warning}\n")
 
 
 def print_rows(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> None:

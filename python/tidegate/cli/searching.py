@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tidegate.cli.carrying import ClusterOption, ClusterSettings, beside, carrying
-from tidegate.cli.output import print_json
+from tidegate.cli.output import print_json, warn
 from tidegate.options import FirstSeed, Json, Quick, Repeat, Resume, Settings, Threads, results_folder
 
 ExperimentName = Annotated[
@@ -93,8 +92,7 @@ def sweep(
             executor=carried.executor,
             threads=threads,
         )
-    for warning in answer["warnings"]:
-        sys.stderr.write(f"warning: {warning}\n")
+    warn(answer)
     if as_json:
         print_json(answer)
         return
@@ -196,8 +194,7 @@ def tune(
             threads=threads,
             resume=resume,
         )
-    for warning in answer["warnings"]:
-        sys.stderr.write(f"warning: {warning}\n")
+    warn(answer)
     if as_json:
         print_json(answer)
         return

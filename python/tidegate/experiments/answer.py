@@ -13,6 +13,9 @@ from tidegate.html import paragraph, table
 class Answer(dict[str, Any]):
     """The contents of `run.json`, or of `tune.json`, with where they are as `out`."""
 
+    complete_before = False
+    """Whether it was all there, so that nothing was run."""
+
     def _repr_html_(self) -> str:
         rows = self.get("trials", self.get("rows", []))
         names = list(dict.fromkeys(name for row in rows for name in row))

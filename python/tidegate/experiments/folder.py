@@ -30,7 +30,7 @@ from tidegate import _core
 from tidegate._core import TidegateError
 from tidegate.experiments import user_code
 from tidegate.experiments.files import is_reference
-from tidegate.experiments.input_file import identity
+from tidegate.experiments.input_file import differences
 from tidegate.experiments.plan import Run
 from tidegate.experiments.record import MOST_BYTES, NOT_FINITE, add_journal, not_finite, read
 from tidegate.experiments.record import RECORD as RECORD
@@ -553,6 +553,16 @@ def interrupted(out: Path) -> Path:
     raise TidegateError(f"{out} and {beside} hold no interrupted run; leave out --resume")
 
 
+def to_go_on(out: Path) -> Path:
+    """Where the run is that `--resume` goes on with: an interrupted one, or else the whole one in `out`."""
+    try:
+        return interrupted(out)
+    except TidegateError:
+        if is_whole(out):
+            return out
+        raise
+
+
 def being_written(out: Path) -> Path | None:
     """Where the run is, up to now, that a process is writing to `out`; `None` if none is."""
     try:
@@ -563,7 +573,7 @@ def being_written(out: Path) -> Path | None:
 
 
 def resumed(folder: Path, answer: dict[str, Any], cases: Iterable[str]) -> tuple[list[Run], dict[str, str]]:
-    """The runs that an interrupted run has done already, of the experiment, backend, parameters and seeds of `answer`, without their
+    """The runs that an interrupted run, or a whole one, has done already, of the experiment, backend, parameters and seeds of `answer`, without their
     tables; and the digests of the files that they are of.
 
     Raises `TidegateError` if it is a run of something else, or of another version. Where each of `cases` is done with each seed, the
@@ -576,11 +586,19 @@ def resumed(folder: Path, answer: dict[str, Any], cases: Iterable[str]) -> tuple
             f"{folder} is of version {version}, and this is {_core.__version__}; leave out --resume to begin again"
         )
     wanted = json.loads(json.dumps(answer))
-    for what in ("experiment", "source", "backend", "parameters", "live_profile"):
-        if identity(there.get(what)) != identity(wanted.get(what)):
+    again = "give the same, or leave out --resume to begin again"
+    for what in ("experiment", "source", "backend", "live_profile"):
+        if there.get(what) != wanted.get(what):
             raise TidegateError(
-                f"{folder} is a run with another {what}: {there.get(what)}; give the same, or leave out --resume to begin again"
+                f"{folder} is a run with another {what}: {there.get(what)} and not {wanted.get(what)}; {again}"
             )
+    if other := differences(there["parameters"], wanted["parameters"]):
+        raise TidegateError(f"{folder} is a run with {other}; {again}")
+    if not there.get("interrupted") and there.get("seeds") != wanted["seeds"]:
+        # What is not asked for would be lost.
+        raise TidegateError(
+            f"{folder} holds a complete run with {differences(there, {**there, 'seeds': wanted['seeds']})}; {again}"
+        )
     found = [one for one in complete(there) if one.seed in answer["seeds"]]
     done = {(one.case, one.seed) for one in found}
     whole = all((case, seed) in done for case in cases for seed in answer["seeds"])
@@ -602,9 +620,7 @@ def _demand_files(folder: Path, there: Any, wanted: dict[str, str], same: Iterab
             {"tidegate": "Tidegate's files", "experiment": "the experiment's files"}.get(one, one)
             for one in sorted(changed)
         )
-        raise TidegateError(
-            f"{whose} have changed since {folder} was interrupted; leave out --resume to begin again"
-        )
+        raise TidegateError(f"{whose} have changed since {folder} was run; leave out --resume to begin again")
 
 
 def redraw(folder: Path, source: str | None = None) -> Figure:

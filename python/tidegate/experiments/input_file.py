@@ -148,3 +148,23 @@ def as_given(value: Any) -> Any:
 def in_words(value: Any) -> Any:
     """A recorded value in a table."""
     return f"{value['path']} (SHA-256 {value['sha256']})" if _is_recorded(value) else value
+
+
+def differences(there: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+    """In what recorded values differ from others, in words.
+
+    >>> differences({"flows": [1, 2], "rate": 5}, {"flows": [1], "rate": 5})
+    'flows=1,2 and not flows=1'
+    """
+
+    def said(name: str, values: Mapping[str, Any]) -> str:
+        if name not in values:
+            return f"no {name}"
+        value = in_words(values[name])
+        return f"{name}={','.join(map(str, value)) if isinstance(value, list | tuple) else value}"
+
+    return ", ".join(
+        f"{said(name, there)} and not {said(name, wanted)}"
+        for name in dict.fromkeys([*there, *wanted])
+        if identity(there.get(name)) != identity(wanted.get(name))
+    )

@@ -6,6 +6,7 @@ the kernel kills the others, and `--resume` finds what they had done.
 
 from __future__ import annotations
 
+import json
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from tidegate._core import TidegateError
 from tidegate.experiments import digests, folder, user_code
 from tidegate.experiments.answer import Answer
 from tidegate.experiments.executors import for_machine
-from tidegate.experiments.input_file import recorded
+from tidegate.experiments.input_file import identity, recorded
 from tidegate.experiments.jobs import ENDING, Ended, Executor, Jobs, OfExperiment, Recipe
 from tidegate.experiments.plan import Plan, Run
 from tidegate.experiments.registry import demand_backend, find
@@ -71,7 +72,7 @@ def run(
     executor: Executor | None = None,
     live_profile: str | None = None,
     threads: int = 1,
-) -> dict[str, Any]:
+) -> Answer:
     """Run every case with every seed, write the folder `out`, and return the contents of `--json`.
 
     Parameters that are not given have their defaults, with `quick` those for less time, and the backend's where it has its own.
@@ -84,7 +85,7 @@ def run(
     complete runs are.
 
     `resume` takes the complete runs of an interrupted one there, which has to have the same parameters and version, and does the
-    others. `processes` is how many run at once; where this process has worked with Polars already, it is one. `executor` takes the place
+    others; of a complete one with the same files there is nothing to do. `processes` is how many run at once; where this process has worked with Polars already, it is one. `executor` takes the place
     of these processes (`tidegate.experiments.executors.cluster` has one for Dask), with the same results. `progress` hears of
     how many runs are done, with the part of those that are under way, and of how many there are; `watch` also hears of which cases
     run and of the runs that have ended. `live_profile` and `threads` are those of `Network.run`; results do not
@@ -130,7 +131,7 @@ def carry_out(
     executor: Executor | None = None,
     table: bool = False,
     threads: int = 1,
-) -> dict[str, Any]:
+) -> Answer:
     """Run the cases of a recipe's plan with the seeds of `about`, as `run` does; `about` says what is run, for the record.
 
     With `table`, the folder has the rows as a table, `rows.csv`, too.
@@ -150,10 +151,13 @@ def carry_out(
     ended = Ended()
     corrected: list[str] = []
     try:
-        source = folder.interrupted(out) if resume else None
+        source = folder.to_go_on(out) if resume else None
         earlier: list[Run] = []
         if source is not None:
             earlier, files = folder.resumed(source, about, order)
+            if source == out and (there := _as_it_is(source, about)) is not None:
+                work.discard()
+                return there
             if files != about["files"]:
                 about, corrected = {**about, "files": files}, [CORRECTED]
         for one in earlier:
@@ -198,6 +202,20 @@ def carry_out(
     return answer
 
 
+def _as_it_is(source: Path, about: dict[str, Any]) -> Answer | None:
+    """A whole run in which there is nothing to do again."""
+    there = folder.read_record(source)
+    same = identity(json.loads(json.dumps(about)))
+    if there.get("interrupted") or any(identity(there.get(name)) != value for name, value in same.items()):
+        return None
+    answer = Answer(
+        {name: value for name, value in there.items() if name not in ("files", "interrupted", "versions")}
+    )
+    answer["out"] = str(source)
+    answer.complete_before = True
+    return answer
+
+
 def warnings(runs: list[Run]) -> list[str]:
     """What runs warn of; what all of several do, once."""
     said = [set(run.warnings) for run in runs]
@@ -238,7 +256,7 @@ def _kept(
     total: int,
     table: bool,
     corrected: list[str],
-) -> dict[str, Any]:
+) -> Answer:
     """Write what there is, and return it or raise why it is not all."""
     runs = sorted((*earlier, *ended.runs), key=lambda r: (r.seed, order[r.case]))
     rows = [row for r in runs if r.rows is not None for row in r.rows]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tidegate._core import TidegateError
 from tidegate.claims import Row
 from tidegate.experiments import user_code
+from tidegate.experiments.answer import Answer
 from tidegate.experiments.input_file import InputFile, recorded
 from tidegate.experiments.landscape import Landscape
 from tidegate.experiments.plan import OF_RUN, Case, Plan, Run
@@ -163,7 +164,7 @@ def run(
     quick: bool = False,
     out: Path,
     **how: Any,
-) -> dict[str, Any]:
+) -> Answer:
     """Run a sweep in the simulator and write its folder: that of a run (`experiments.run`), and `rows.csv`, the long table.
 
     `how` is what `experiments.run` takes: `progress`, `watch`, `processes`, `resume`, `executor`, `threads`.

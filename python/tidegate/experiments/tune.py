@@ -23,7 +23,7 @@ from tidegate.experiments.answer import Answer
 from tidegate.experiments.columns import Column, chosen
 from tidegate.experiments.executors import for_machine
 from tidegate.experiments.folder import as_png, versions
-from tidegate.experiments.input_file import File, identity, recorded
+from tidegate.experiments.input_file import File, differences, identity, recorded
 from tidegate.experiments.jobs import Ended, Executor, Jobs, NotCarriedOut
 from tidegate.experiments.plan import Run
 from tidegate.experiments.registry import Experiment, converted, find
@@ -247,7 +247,7 @@ def run(
     executor: Executor | None = None,
     threads: int = 1,
     resume: bool = False,
-) -> dict[str, Any]:
+) -> Answer:
     """Go on with a study until it has so many trials; writes `tune.json`, `trials.csv`, the figure and a report to `out`.
 
     `resume` refuses to begin a study. `processes`, `progress`, `executor` and `threads` are those of `experiments.run`; no result depends on them. What the runs warn of is in
@@ -292,8 +292,11 @@ def run(
             threads,
             journal,
         )
+        before = len(found.get_trials(deepcopy=False))
         search.run()
-        return _written(task, found, out, storage, list(search.warnings), batch)
+        answer = _written(task, found, out, storage, list(search.warnings), batch)
+        answer.complete_before = before == len(answer["trials"])
+        return answer
 
 
 def _planned(task: Task) -> Task:
@@ -374,9 +377,11 @@ def _demand_same(study: Any, task: Task, name: str) -> None:
                 f"the files of Tidegate or of the experiment have changed since the study {name} was begun; "
                 "give another --study or --out"
             )
-        raise TidegateError(
-            f"the study {name} is of other {other}: {there.get(other)}; give the same, or another --study or --out"
-        )
+        had, wanted = there.get(other), _about(task)[other]
+        said = f"other {other}: {had} and not {wanted}"
+        if other == "parameters":
+            said = differences(had, wanted)
+        raise TidegateError(f"the study {name} is of {said}; give the same, or another --study or --out")
 
 
 def _demand_same_ranges(study: Any, task: Task, name: str) -> None:
@@ -614,9 +619,7 @@ class _Search:
                 self._study.tell(trial.number, state=TrialState.FAIL)
 
 
-def _written(
-    task: Task, study: Any, out: Path, storage: str, warnings: list[str], batch: int
-) -> dict[str, Any]:
+def _written(task: Task, study: Any, out: Path, storage: str, warnings: list[str], batch: int) -> Answer:
     """The files of a study, and the contents of `tune.json`."""
     import polars as pl
 
