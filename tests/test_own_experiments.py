@@ -373,7 +373,9 @@ def test_a_run_goes_on_with_the_same_files_only(here: Path) -> None:
         written(here / folder, PLAN + ENDS)
     with pytest.raises(KeyboardInterrupt):
         run("a/my.py", watch=stop)
-    with pytest.raises(TidegateError, match=r"is a run with another source: .*a/my.py:mine and not .*c/my.py:mine; give"):
+    with pytest.raises(
+        TidegateError, match=r"is a run with another source: .*a/my.py:mine and not .*c/my.py:mine; give"
+    ):
         run("c/my.py", resume=True)
     record = json.loads((here / "run" / "run.json").read_text())
     for files_, said in (

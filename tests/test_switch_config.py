@@ -48,7 +48,11 @@ KNOWN = {
         ("queus = 2", ":1: there is no 'queus'; did you mean 'queues'? known: program, interface"),
         ("queues = 2\n\nintrface = []", ":3: there is no 'intrface'"),
         ('interface = "1@eth1"', ":1: interface is a list, not '1@eth1'"),
-        ("interface = [true]", "interface is a text or a number, not True"),
+        ("interface = [true]", "interface is a text in quotes, not True"),
+        ("program = 3", ":1: program is a text in quotes, not 3"),
+        ("interface = [3]", ":1: interface is a text in quotes, not 3"),
+        ("rate = 5", ":1: rate is a list or a table, not 5"),
+        ("[rate]\n1 = [5]", ":1: rate.1 is a text or a number, not [5]"),
         ('merge = "no"', ":1: merge is true or false, not 'no'"),
         ("queues = [1]", "queues is a text or a number, not [1]"),
         ("[queues]\nx = 1", ":1: queues is a text or a number"),
@@ -95,8 +99,6 @@ def test_what_the_command_line_gives_goes_before(tidegate: Run, tmp_path: Path) 
     assert "the port 'x'" in of_line.err
     assert tidegate("switch", PROGRAM).code == 2
     assert "nothing.toml: No such file" in tidegate("switch", "--config", tmp_path / "nothing.toml").err
-    path.write_text(f'program = "{PROGRAM}"\ninterface = ["1@e"]\nqueues = 1000\n')
-    assert tidegate("switch", "--config", path).code == 2
 
 
 def test_an_error_is_a_line_of_json_too(tidegate: Run) -> None:
@@ -105,6 +107,39 @@ def test_an_error_is_a_line_of_json_too(tidegate: Run) -> None:
     line = json.loads(said.err)
     assert line["level"] == "error"
     assert "the port 'x'" in line["message"]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("program = 3", ":1: program is a text in quotes, not 3"),
+        ("queues = 1000", ":1: queues is '1000': "),
+        ('\nmode = "xpd"', ":2: mode is 'xpd': 'xpd' is not one of 'auto', 'xdp', "),
+        ("processor = 1.5", ":1: processor is '1.5': "),
+        ("interface = []", ":1: interface is []: there is nothing in it"),
+        ("queues = x", ":1:10: Invalid value"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_said_with_its_place(
+    tidegate: Run, tmp_path: Path, text: str, why: str
+) -> None:
+    path = tmp_path / "switch.toml"
+    path.write_text(text)
+    said = tidegate("switch", "--config", path)
+    assert (said.code, len(said.err.splitlines())) == (1, 1)
+    assert said.err.startswith(f"{path}{why}")
+    lines = tidegate("switch", "--config", path, "--log-format=json")
+    assert lines.code == 1
+    line = json.loads(lines.err)
+    assert (line["level"], line["message"]) == ("error", said.err.rstrip())
+
+
+def test_a_file_says_the_form_of_its_own_errors(tidegate: Run, tmp_path: Path) -> None:
+    path = tmp_path / "switch.toml"
+    for text, why in (("queus = 1", "there is no 'queus'"), ("", "Missing argument 'PROG.p4'")):
+        path.write_text(f'log_format = "json"\n{text}\n')
+        assert why in json.loads(tidegate("switch", "--config", path).err)["message"]
+        assert why in tidegate("switch", "--config", path, "--log-format", "text").err.splitlines()[-1]
 
 
 @needs_root

@@ -11,18 +11,24 @@ Options `NAME=VALUE` can be tables, as `rate = {1 = "100 Mbit/s"}`. Files and fo
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import typer
 
+from tidegate import logs
 from tidegate._core import TidegateError
 from tidegate.command_tree import Parameter, of_parameters
 from tidegate.files import read_text, toml
 from tidegate.suggest import did_you_mean
 
 LARGEST = 1 << 20
+NUMBERS = ("N", "N|SIZE", "PORT", "SECONDS", "MIB")
+"""Values that can be numbers; those of `NAME=VALUE` in a table can too."""
 FILES = ("FILE", "DIR", "PROG.p4")
 CONFIG = "config"
 
@@ -32,13 +38,28 @@ def take(context: typer.Context, path: Path | None) -> Path | None:
     if path is not None:
         known = of_parameters(context.command)
         known.pop(CONFIG, None)
-        found = read(path, known)
+        found = read(path, known, partial(_demand_converted, context))
         context.default_map = {**(context.default_map or {}), **found}
     return path
 
 
-def read(path: Path, known: dict[str, Parameter]) -> dict[str, Any]:
-    """The values in a file, by the names of parameters; raises `TidegateError` with the place."""
+def _demand_converted(context: typer.Context, name: str, value: Any) -> None:
+    """Refuse, with a `ValueError`, what the parser would refuse: it would name neither the file nor the key."""
+    one: Any = next(one for one in context.command.params if one.name == name)
+    try:
+        one.process_value(context, value)
+    except typer.BadParameter as error:
+        said = str(error.message or "there is nothing in it")
+        raise ValueError(said.removeprefix("Value error, ").rstrip(".")) from None
+
+
+def read(
+    path: Path, known: dict[str, Parameter], demand: Callable[[str, Any], None] = lambda name, value: None
+) -> dict[str, Any]:
+    """The values in a file, by the names of parameters; raises `TidegateError` with the place, also for what `demand` refuses.
+
+    From then on errors have the form that the file gives as `log_format`, unless the command line gives one.
+    """
     text = read_text(path, LARGEST)
     try:
         given = toml(text)
@@ -46,6 +67,8 @@ def read(path: Path, known: dict[str, Parameter]) -> dict[str, Any]:
         # "Invalid value (at line 3, column 7)"
         at = re.search(r"^(.*) \(at line (\d+), column (\d+)\)$", str(error))
         raise TidegateError(f"{path}:{at[2]}:{at[3]}: {at[1]}" if at else f"{path}: {error}") from None
+    if "log_format" in known and logs.asked(sys.argv) is None and given.get("log_format") == "json":
+        logs.listen(logs.ERRORS, as_json=True)
     found: dict[str, Any] = {}
     for name, value in given.items():
         place = f"{path}:{_line(text, name)}"
@@ -54,6 +77,10 @@ def read(path: Path, known: dict[str, Parameter]) -> dict[str, Any]:
                 f"{place}: there is no {name!r}; {did_you_mean(name, known)}known: {', '.join(known)}"
             )
         found[name] = _value(place, name, value, known[name], path.parent)
+        try:
+            demand(name, found[name])
+        except ValueError as error:
+            raise TidegateError(f"{place}: {name} is {found[name]!r}: {error}") from None
     return found
 
 
@@ -72,16 +99,18 @@ def _value(place: str, name: str, value: Any, parameter: Parameter, folder: Path
         return value
     if parameter.multiple:
         if isinstance(value, dict) and "=" in kind:
-            value = [f"{one}={_text(place, name, of)}" for one, of in value.items()]
+            value = [f"{one}={_text(place, f'{name}.{one}', of, True)}" for one, of in value.items()]
         if not isinstance(value, list):
-            raise TidegateError(f"{place}: {name} is a list, not {value!r}")
-        return [_path(_text(place, name, one), kind, folder) for one in value]
-    return _path(_text(place, name, value), kind, folder)
+            table = " or a table" if "=" in kind else ""
+            raise TidegateError(f"{place}: {name} is a list{table}, not {value!r}")
+        return [_path(_text(place, name, one, kind in NUMBERS), kind, folder) for one in value]
+    return _path(_text(place, name, value, kind in NUMBERS), kind, folder)
 
 
-def _text(place: str, name: str, value: Any) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise TidegateError(f"{place}: {name} is a text or a number, not {value!r}")
+def _text(place: str, name: str, value: Any, number: bool) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float if number else str):
+        wanted = "a text or a number" if number else "a text in quotes"
+        raise TidegateError(f"{place}: {name} is {wanted}, not {value!r}")
     return str(value)
 
 

@@ -6,7 +6,11 @@ import json
 import logging
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any, TextIO
+
+ERRORS = "tidegate.errors"
+"""The logger of what ends a command."""
 
 
 class JsonLines(logging.Formatter):
@@ -45,6 +49,21 @@ def logger(name: str) -> logging.Logger:
     if not made.handlers:
         listen(name, as_json=False)
     return made
+
+
+def asked(words: Sequence[str]) -> str | None:
+    """The form of the lines that a command line asks for; `None` where it does not say."""
+    said = None
+    for word, after in zip(words, [*words[1:], ""], strict=True):
+        option, _, value = word.partition("=")
+        if option == "--log-format":
+            said = value or after
+    return said
+
+
+def is_json(name: str) -> bool:
+    """Whether the lines of a logger are JSON."""
+    return any(isinstance(one.formatter, JsonLines) for one in logging.getLogger(name).handlers)
 
 
 def listen(name: str, *, as_json: bool) -> None:

@@ -8,7 +8,7 @@ import sys
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from tidegate import _core
+from tidegate import _core, logs
 from tidegate.cli.commands import app
 from tidegate.cli.output import (
     BUG,
@@ -25,18 +25,21 @@ from tidegate.lab.death import handled, interrupting
 
 
 def _run_app() -> None:
-    if "--json" not in sys.argv[1:]:
-        app()
-        return
+    if logs.asked(sys.argv) == "json":
+        logs.listen(logs.ERRORS, as_json=True)
     try:
         code = app(standalone_mode=False)
     except Exception as error:
         # Wrong usage, of which the parser has a class of its own.
         if not hasattr(error, "format_message"):
             raise
-        error.show()  # type: ignore[attr-defined]
-        with suppress(OSError):
-            print_json({"error": {"message": error.format_message()}})
+        if logs.is_json(logs.ERRORS):
+            report(error.format_message())
+        else:
+            error.show()  # type: ignore[attr-defined]
+            if "--json" in sys.argv[1:]:
+                with suppress(OSError):
+                    print_json({"error": {"message": error.format_message()}})
         sys.exit(error.exit_code)  # type: ignore[attr-defined]
     if isinstance(code, int) and code:
         sys.exit(code)

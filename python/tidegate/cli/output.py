@@ -9,7 +9,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from tidegate import _core
+from tidegate import _core, logs
 from tidegate.files import json_text, why
 
 if TYPE_CHECKING:
@@ -117,8 +117,11 @@ def report_bug(error: BaseException) -> None:
 
 
 def report(text: str) -> None:
-    """Say what went wrong: to standard error, and with `--json` as the one object."""
-    sys.stderr.write(f"{text}\n")
+    """Say what went wrong: to standard error, in the form of `--log-format`, and with `--json` as the one object."""
+    if logs.is_json(logs.ERRORS):
+        logs.logger(logs.ERRORS).error("%s", text)
+    else:
+        sys.stderr.write(f"{text}\n")
     if "--json" in sys.argv[1:]:
         place = PLACE.match(text)
         found: dict[str, Any] = {"message": text}

@@ -160,41 +160,35 @@ def switch(
 ) -> None:
     """Run a program as a switch between interfaces, until Ctrl-C or SIGTERM. Needs root."""
     logs.listen("tidegate.switch", as_json=log_format is LogFormat.JSON)
-    try:
-        _run(
-            program,
-            interface,
-            commands,
-            controller,
-            mode,
-            rate,
-            delay,
-            queues,
-            queue_limit,
-            merge,
-            live_profile,
-            processor,
-            napi_threads,
-            cpu_port,
-            metrics_addr,
-            metrics_cells,
-            grpc_addr,
-            (grpc_cert, grpc_key, grpc_ca),
-            grpc_limit,
-            insecure,
-            device_id,
-            view_port if view else None,
-            watch,
-            seed,
-            include,
-            define,
-            program_limits(limit),
-        )
-    except TidegateError as error:
-        if log_format is LogFormat.TEXT:
-            raise
-        log.error("%s", error)
-        raise typer.Exit(1) from None
+    _run(
+        program,
+        interface,
+        commands,
+        controller,
+        mode,
+        rate,
+        delay,
+        queues,
+        queue_limit,
+        merge,
+        live_profile,
+        processor,
+        napi_threads,
+        cpu_port,
+        metrics_addr,
+        metrics_cells,
+        grpc_addr,
+        (grpc_cert, grpc_key, grpc_ca),
+        grpc_limit,
+        insecure,
+        device_id,
+        view_port if view else None,
+        watch,
+        seed,
+        include,
+        define,
+        program_limits(limit),
+    )
 
 
 def _run(
