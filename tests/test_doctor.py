@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import errno
+import importlib
 import os
+import subprocess
+import sys
+import sysconfig
 from importlib import metadata
 from pathlib import Path
 
@@ -37,6 +41,49 @@ def test_a_program_that_is_missing_has_a_cure(monkeypatch: pytest.MonkeyPatch) -
     assert not any(one.works for one in found.values())
     assert found["iperf3"].cure == "on Debian and Ubuntu: apt install iperf3"
     assert found["ip"].cure.endswith("apt install iproute2")
+
+
+@pytest.mark.parametrize(
+    ("script", "state", "said"),
+    [
+        ("exit 0", State.WORKS, "its controller answers"),
+        ("echo one >&2; echo no controller >&2; exit 1", State.MISSING, "no controller"),
+        ("sleep 20", State.MISSING, "squeue has no answer within 0.2 s"),
+        (None, State.MISSING, "there is no squeue"),
+    ],
+)
+def test_slurm_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str | None, state: State, said: str
+) -> None:
+    if script is not None:
+        (tmp_path / "squeue").write_text(f"#!/bin/sh\nPATH=/usr/bin:/bin\n{script}\n")
+        (tmp_path / "squeue").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(programs, "SLURM_S", 0.2 if script == "sleep 20" else 20)
+    (found,) = programs.slurm()
+    assert (found.state, found.said, found.cure == "") == (state, said, state is State.WORKS)
+
+
+def test_the_cure_for_mininet_lets_python_see_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    debian, site = tmp_path / "debian" / "mininet", tmp_path / "site"
+    debian.mkdir(parents=True)
+    site.mkdir()
+    (debian / "__init__.py").touch()
+    monkeypatch.setattr(programs, "MININET", debian)
+    monkeypatch.setattr(sysconfig, "get_path", lambda name: str(site))
+    monkeypatch.setattr(sys, "path", [str(site)])
+    monkeypatch.delitem(sys.modules, "mininet", raising=False)
+    found = {one.name: one for one in programs.modules()}["import mininet"]
+    assert found.state is State.MISSING
+    subprocess.run(found.cure, shell=True, check=True)
+    importlib.invalidate_caches()
+    assert {one.name: one for one in programs.modules()}["import mininet"].works
+    monkeypatch.setattr(programs, "MININET", tmp_path / "none")
+    (site / "mininet").unlink()
+    importlib.invalidate_caches()
+    cures = {one.name: one.cure for one in programs.modules()}
+    assert cures["import mininet"] == "on Debian and Ubuntu: apt install mininet"
+    assert cures["import playwright"] == "pip install playwright"
 
 
 def test_extras_are_those_of_the_package(monkeypatch: pytest.MonkeyPatch) -> None:

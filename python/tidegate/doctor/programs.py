@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shutil
+import subprocess
+import sysconfig
 from collections.abc import Iterator
 from importlib import metadata
+from pathlib import Path
 
 from tidegate import _core
 from tidegate.doctor.report import Finding, State
@@ -23,7 +27,15 @@ TOOLS = (
     ("tshark", "tshark", "tests of tidegate monitor"),
     ("tcptrace", "tcptrace", "tests of tidegate monitor"),
     ("mn", "mininet", "tidegate.mininet"),
+    ("sbatch", "slurm-client", "--cluster slurm"),
+    ("squeue", "slurm-client", "--cluster slurm"),
+    ("munge", "munge", "keys of SLURM"),
+    ("chromium", "chromium", "tests of the dashboard, which Playwright drives"),
 )
+SLURM_S = 3
+"""For SLURM to answer in."""
+MININET = Path("/usr/lib/python3/dist-packages/mininet")
+"""Debian's."""
 
 
 def engine() -> Iterator[Finding]:
@@ -58,6 +70,44 @@ def tools() -> Iterator[Finding]:
             State.MISSING if path is None else State.WORKS,
             f"for {use}" if path is None else path,
             f"on Debian and Ubuntu: apt install {package}" if path is None else "",
+        )
+
+
+def slurm() -> Iterator[Finding]:
+    """Whether a controller of SLURM answers, where there are its programs."""
+    if (squeue := shutil.which("squeue")) is None:
+        said, cure = "there is no squeue", "on Debian and Ubuntu: apt install slurm-client"
+    else:
+        cure = "run munged and slurmctld, with /etc/slurm/slurm.conf; or use a machine that submits to SLURM"
+        try:
+            done = subprocess.run(
+                [squeue, "--noheader"], capture_output=True, text=True, timeout=SLURM_S, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            said = f"squeue has no answer within {SLURM_S} s"
+        else:
+            said = (done.stderr.strip().splitlines() or ["squeue has failed"])[-1]
+            if done.returncode == 0:
+                yield Finding("programs", "SLURM", State.WORKS, "its controller answers")
+                return
+    yield Finding("programs", "SLURM", State.MISSING, said, cure)
+
+
+def modules() -> Iterator[Finding]:
+    """Python modules that are no packages of an extra."""
+    where = sysconfig.get_path("purelib")
+    mininet = f"ln -s {MININET} {where}/" if MININET.is_dir() else "on Debian and Ubuntu: apt install mininet"
+    for name, use, cure in (
+        ("mininet", "tidegate.mininet", mininet),
+        ("playwright", "tests of the dashboard", "pip install playwright"),
+    ):
+        there = importlib.util.find_spec(name) is not None
+        yield Finding(
+            "Python packages",
+            f"import {name}",
+            State.WORKS if there else State.MISSING,
+            "" if there else f"for {use}",
+            "" if there else cure,
         )
 
 

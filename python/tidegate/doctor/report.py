@@ -47,6 +47,7 @@ USES = (
     Use("tidegate switch", ("P4 engine", "privileges", "lab")),
     Use("tidegate lab (P4 exercises)", ("P4 engine", "privileges", "lab", "ip", "nsenter", "unshare")),
     Use("tidegate agent (pacing of this host)", ("privileges of the agent", "BPF", "clang", "cgroup v2")),
+    Use("jobs of SLURM (--cluster slurm)", ("P4 engine", "sbatch", "SLURM")),
     Use("Prague and DCTCP between real hosts", ("privileges", "lab", "iperf3", "prague", "dctcp")),
 )
 
@@ -65,7 +66,9 @@ def examine() -> list[Finding]:
         *kernel.settings(),
         *live.speed(),
         *programs.tools(),
+        *programs.slurm(),
         *programs.packages(),
+        *programs.modules(),
     ]
 
 
