@@ -19,7 +19,7 @@ import pytest
 
 from clusters import Process, dask, kill, slurm, slurm_lacks, started, wait_for
 from tidegate import TidegateError
-from tidegate.experiments.executors import cluster
+from tidegate.experiments.executors import cluster, cluster_options
 
 pytest.importorskip("distributed", reason="needs the extra `cluster`")
 
@@ -431,7 +431,10 @@ def test_ctrl_c_in_a_terminal_ends_workers_that_were_started_for_the_run(
             "--cluster-option n_workers is for local and slurm",
         ),
         (("--cluster", "local", "--cluster-option", "n_workers"), "write it as name=value"),
-        (("--cluster", "local", "--cluster-option", "foo=1"), "(options: foo=1): Nanny failed to start: "),
+        (
+            ("--cluster", "local", "--cluster-option", "foo=1"),
+            "--cluster-option foo=1: local has no such setting; known: ",
+        ),
     ],
 )
 def test_wrong_clusters(words: tuple[str, ...], said: str, tmp_path: Path) -> None:
@@ -510,12 +513,43 @@ def test_a_scheduler_elsewhere_without_tls_needs_consent(address: str, refused: 
 
 
 def test_settings_are_read() -> None:
-    assert cluster._option("jobs=4") == ("jobs", 4)
-    assert cluster._option("memory=4GB") == ("memory", "4GB")
-    assert cluster._option(f"jobs={'1' * 5000}") == ("jobs", "1" * 5000)
-    assert cluster._option("silent=true") == ("silent", True)
+    assert cluster_options.parsed("jobs=4") == ("jobs", 4)
+    assert cluster_options.parsed("memory=4GB") == ("memory", "4GB")
+    assert cluster_options.parsed(f"jobs={'1' * 5000}") == ("jobs", "1" * 5000)
+    assert cluster_options.parsed("silent=true") == ("silent", True)
     with pytest.raises(TidegateError, match="write it as name=value"):
-        cluster._option("a b=1")
+        cluster_options.parsed("a b=1")
+
+
+@pytest.mark.parametrize(
+    ("where", "options", "said"),
+    [
+        ("local", ["n_worker=2"], "n_worker=2: local has no such setting; did you mean 'n_workers'"),
+        ("local", ["n_workers=x"], "n_workers=x: n_workers is a whole number from 1 on"),
+        ("local", ["n_workers=0"], "n_workers=0: n_workers is a whole number from 1 on"),
+        ("local", ["n_workers=1", "n_workers=2"], "n_workers=2: n_workers is given twice"),
+        ("local", ["processes=true"], "processes=True: local has no such setting"),
+        ("slurm", ["jobs=1.5"], "jobs=1.5: jobs is a whole number from 1 on"),
+        ("slurm", ["security=false"], "security=False: slurm has no such setting"),
+        ("slurm", ["queu=short"], "queu=short: slurm has no such setting; did you mean 'queue'"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused_before_anything_starts(
+    where: str, options: list[str], said: str
+) -> None:
+    pytest.importorskip("dask_jobqueue", reason="needs the extra `cluster`")
+    with pytest.raises(TidegateError) as raised:
+        cluster_options.read(where, options)
+    assert str(raised.value).startswith(f"--cluster-option {said}")
+
+
+def test_the_settings_of_the_page_are_known() -> None:
+    pytest.importorskip("dask_jobqueue", reason="needs the extra `cluster`")
+    page = (Path(__file__).parent.parent / "docs" / "cluster.md").read_text()
+    (row,) = re.findall(r"^\| `slurm` \|.*$", page, re.M)
+    names = re.findall(r"`([a-z_]+)`", row)[1:]
+    assert "queue" in names
+    assert cluster_options.read("slurm", [f"{name}=1" for name in names]).keys() == set(names)
 
 
 def test_slurm_runs_it_and_a_cancelled_job_costs_nothing(serial: dict[str, str], tmp_path: Path) -> None:

@@ -27,9 +27,10 @@ from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
-from tidegate import addresses, units
+from tidegate import addresses
 from tidegate._core import TidegateError, __version__
 from tidegate.experiments import digests
+from tidegate.experiments.executors import cluster_options
 from tidegate.experiments.folder import encoded
 from tidegate.experiments.jobs import (
     AGAIN_S,
@@ -45,7 +46,6 @@ from tidegate.experiments.jobs import (
 )
 from tidegate.experiments.plan import Run
 
-EXTRA = 'clusters need more packages: pip install "tidegate[cluster]"'
 CONNECT_S = 10
 DASHBOARD_S = 2
 """To answer within."""
@@ -287,9 +287,9 @@ def opened(where: str, options: list[str], processes: int, say: Callable[[str], 
         import dask.utils
         import distributed
     except ImportError:
-        raise TidegateError(EXTRA) from None
+        raise TidegateError(cluster_options.EXTRA) from None
     _quiet()
-    settings = dict(_option(one) for one in options)
+    settings = cluster_options.read(where, options)
     connect_s = min(
         CONNECT_S, dask.utils.parse_timedelta(dask.config.get("distributed.comm.timeouts.connect"))
     )
@@ -356,16 +356,6 @@ def _quiet() -> None:
     for name in (*roots, *logging.root.manager.loggerDict):
         if name.partition(".")[0] in roots:
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-
-
-def _option(text: str) -> tuple[str, Any]:
-    name, sign, value = text.partition("=")
-    if not sign or not name.isidentifier():
-        raise TidegateError(f"--cluster-option {text}: write it as name=value")
-    if value.lower() in ("true", "false"):
-        return name, value.lower() == "true"
-    number = units.decimal(value)
-    return name, value if number is None else number
 
 
 @contextmanager
@@ -466,7 +456,7 @@ def _slurm(settings: dict[str, Any]) -> Any:
     try:
         from dask_jobqueue import SLURMCluster
     except ImportError:
-        raise TidegateError(EXTRA) from None
+        raise TidegateError(cluster_options.EXTRA) from None
     if shutil.which("sbatch") is None:
         raise TidegateError(
             "--cluster slurm: there is no sbatch here; run it on a machine that submits to SLURM"
