@@ -21,7 +21,8 @@ import pytest
 
 from conftest import Run
 from tidegate import TidegateError, experiments
-from tidegate.experiments import digests, folder, jobs, replot, sweep
+from tidegate.cli.compare import RESULT
+from tidegate.experiments import digests, folder, jobs, replot, sweep, tune
 from tidegate.experiments import run as run_experiment
 from tidegate.experiments.answer import Answer
 from tidegate.experiments.jobs import Ended, Jobs, Tell
@@ -81,6 +82,21 @@ def test_the_command_says_that_a_run_is_complete(tidegate: Run, tmp_path: Path) 
     first, again = tidegate(*words), tidegate(*words, "--resume")
     assert (again.code, again.out) == (0, first.out)
     assert f"{tmp_path / 'run'} is complete: nothing was run" in again.err
+
+
+@pytest.mark.parametrize(
+    ("name", "what", "command"),
+    [(tune.RECORD, "a study", "tidegate tune"), (RESULT, "a comparison", "tidegate compare")],
+)
+@pytest.mark.parametrize("words", [["report"], ["plot"], ["view"], ["claims"], ["compare", "codel"]])
+def test_a_folder_of_no_run_says_where_its_page_is(
+    tidegate: Run, tmp_path: Path, name: str, what: str, command: str, words: list[str]
+) -> None:
+    (tmp_path / name).write_text("{}")
+    said = tidegate(*words, tmp_path)
+    assert (said.code, len(said.err.splitlines())) == (1, 1)
+    assert f"holds {what} and no run: its page is {tmp_path / 'report.html'}" in said.err
+    assert command in said.err
 
 
 @pytest.mark.parametrize("text", ["{}", '{"experiment": "mine", "parameters": {}, "rows": []}'])

@@ -28,6 +28,7 @@ from tidegate.backends import common
 from tidegate.backends.build import build
 from tidegate.experiments import folder as folders
 from tidegate.experiments import run
+from tidegate.experiments.executors import Here
 from tidegate.experiments.plan import Run
 from tidegate.view import frames
 from tidegate.view.asking import Asked, understood
@@ -481,6 +482,20 @@ def test_what_is_too_much_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     assert header["trace"]["problem"].startswith("the trace has ended")
 
 
+def test_what_runs_is_said_by_experiment_case_and_seed(tmp_path: Path) -> None:
+    shown, titles = Shown(), []
+    shown.begin = lambda about: titles.append(about["title"])  # type: ignore[method-assign]
+    with common.watching(Running(shown)):  # type: ignore[arg-type]
+        given: dict[str, Any] = {"flows": (1, 2), "duration_s": 3}
+        run("reference.dumbbell", given, seeds=[7], quick=True, out=tmp_path / "run", executor=Here())
+        dumbbell().run("1 s", progress=False)
+    assert titles == [
+        "reference.dumbbell (sim), n1, seed 7",
+        "reference.dumbbell (sim), n2, seed 7",
+        "simulation 3",
+    ]
+
+
 def test_a_page_whose_process_is_killed_harms_no_run(capfd: pytest.CaptureFixture[str]) -> None:
     with Page() as page, Seen(page) as seen:
         thread = InThread(page, lambda: dumbbell().run("1 s", progress=False), paused=True)
@@ -553,6 +568,7 @@ def test_in_a_browser(browser: Any, page: Page) -> None:
     assert made.evaluate("document.documentElement.scrollWidth") == 390
     made.select_option("#case", index=1)
     made.wait_for_selector("#flows tbody tr >> nth=1")
+    assert made.title() == "reference.dumbbell (sim), n2, seed 1 - Tidegate"
     made.fill("#find", "nothing has this name")
     until(lambda: made.locator("#flows tbody tr").count() == 0)
     assert errors == []

@@ -49,7 +49,8 @@ function begin(said) {
     one("traced").hidden = true; one("noted").hidden = true;
   }
   one("title").textContent = one("title").title = about.title;
-  document.title = `${about.title} - Tidegate`;
+  const shown = about.cases?.[about.shown];
+  document.title = `${shown ? `${about.title}, ${shown}` : about.title} - Tidegate`;
   one("controls").hidden = about.kind !== "running";
   one("left-out").textContent = about.left_out || "";
   const several = (about.cases || []).length > 1;

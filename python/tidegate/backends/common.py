@@ -76,6 +76,21 @@ def watching(by: Watcher) -> Iterator[None]:
         watcher = None
 
 
+run_name = ""
+"""What the run of this process is called, where it has a name."""
+
+
+@contextmanager
+def named(name: str) -> Iterator[None]:
+    """While this lasts, who looks at runs of this process calls them by this name."""
+    global run_name
+    run_name = name
+    try:
+        yield
+    finally:
+        run_name = ""
+
+
 def runner(
     network: Network, core: _core.Simulation, clock: Clock, notes: list[Note], *, with_flows: bool
 ) -> Runner:

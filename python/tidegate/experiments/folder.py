@@ -32,7 +32,7 @@ from tidegate.experiments import user_code
 from tidegate.experiments.files import is_reference
 from tidegate.experiments.input_file import differences
 from tidegate.experiments.plan import Run
-from tidegate.experiments.record import MOST_BYTES, NOT_FINITE, add_journal, not_finite, read
+from tidegate.experiments.record import MOST_BYTES, NOT_FINITE, add_journal, not_finite, other, read
 from tidegate.experiments.record import RECORD as RECORD
 from tidegate.experiments.registry import find
 from tidegate.files import NEW, exchanged, json_text, limited, replacing, why
@@ -417,6 +417,8 @@ def read_record(folder: Path) -> dict[str, Any]:
             # Of a process that was killed: what it had done is in its journal. Of one that could not put it in its place, in the record too.
             add_journal(record, journal)
     except OSError as error:
+        if (said := other(folder)) is not None:
+            raise TidegateError(said) from None
         raise _no_run(folder, _why_no_record(folder, error)) from None
     except ValueError as error:
         raise _no_run(folder, str(error)) from None

@@ -12,6 +12,8 @@ from typing import Any
 from tidegate.files import limited
 
 RECORD = "run.json"
+OTHERS = {"tune.json": ("a study", "tune"), "compare.json": ("a comparison", "compare")}
+"""The records of what is no run, what it is, and the command."""
 MOST_BYTES = 128 << 20
 """Of a record, of a journal, and of a figure that is shown again."""
 OF_RECORD: dict[str, Any] = {
@@ -78,6 +80,17 @@ def restore(rows: list[dict[str, Any]], places: Any) -> None:
             at[last] = float(text)
         except (ValueError, TypeError, LookupError):
             raise ValueError(f"{NOT_FINITE} has {place!r}, which is no number of the rows") from None
+
+
+def other(folder: Path) -> str | None:
+    """What to say of a folder of a study or a comparison, which is no run's."""
+    for name, (what, command) in OTHERS.items():
+        if (folder / name).is_file():
+            return (
+                f"{folder} holds {what} and no run: its page is {folder / 'report.html'}, "
+                f"which the same `tidegate {command}` command makes again"
+            )
+    return None
 
 
 def read(file: Path) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from tidegate import _core, units
 from tidegate._core import TidegateError
+from tidegate.backends import common
 from tidegate.backends.build import Ports
 from tidegate.backends.common import HostFlows
 from tidegate.network import Network, Node
@@ -76,6 +77,8 @@ class Running:
         at = [port for link in self._links for port in ports[link.number]]
         self._view = _core.View(core, at, 0 if self._live else self._flows)
         self._runs += 1
+        kind = "live run" if self._live else "simulation"
+        self._title = common.run_name or f"{kind} {self._runs}"
         self._begun = False
         self._ended = False
         self._next = self._spent_at = self._cost = 0.0
@@ -191,7 +194,7 @@ class Running:
             for name in (f"{link.a.name} -> {link.b.name}", f"{link.b.name} -> {link.a.name}")
         ]
         return {
-            "title": f"{'live run' if self._live else 'simulation'} {self._runs}",
+            "title": self._title,
             "kind": "live" if self._live else "running",
             "until_s": self._until / PS_PER_S,
             "left_out": f"shown are the first {' and '.join(left_out)}" if left_out else "",
