@@ -191,7 +191,7 @@ def test_parameters_that_differ_are_said() -> None:
         ),
         (
             Side("b", "mine.x", "sim", {}, side("b").rows + side("b").rows),
-            "the case a has 1 rows in one and 2",
+            "the case a has 1 row in one and 2",
         ),
         (side("a", 1.0), "a is given twice"),
     ],

@@ -257,7 +257,7 @@ def test_what_is_set_can_be_read_back(punt: p4.Program) -> None:
                 (lambda: switch.multicast_set(1, [(0, -1)]), "-1 is not a replication id"),
                 (lambda: switch.mirror_set(-1, 0), "-1 is not a mirror session"),
                 (lambda: switch.mirror_set(1, 0, truncate=-1), "-1 is not a length in bytes"),
-                (lambda: switch.queue_write(0, 5, weight=1), "port 0 of s has 1 queues; there is no queue 5"),
+                (lambda: switch.queue_write(0, 5, weight=1), "port 0 of s has 1 queue; there is no queue 5"),
                 (lambda: switch.queue_write(0, 0, weight=0), "queue 0 of port 0 has the weight 0"),
                 (lambda: switch.queue_write(0, 0, size=1), "a queue has no such setting"),
                 (lambda: switch.packet_out(b"x"), "has no port for the controller; give it a cpu_port"),

@@ -84,6 +84,17 @@ def test_the_command_says_that_a_run_is_complete(tidegate: Run, tmp_path: Path) 
     assert f"{tmp_path / 'run'} is complete: nothing was run" in again.err
 
 
+def test_what_is_one_is_said_as_one(tidegate: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})
+    monkeypatch.chdir(tmp_path)
+    short = ["--set", "duration_s=3"]
+    ran = tidegate("run", NAME, *short, "--set", "flows=1")
+    assert f"{NAME}: 1 run of 3 s of simulated time in all, on 1 processor; " in ran.err
+    assert tidegate("sweep", NAME, "--quick", *short, "--over", "flows=1").out.startswith("1 row: ")
+    two = tidegate("sweep", NAME, "--quick", *short, "--over", "flows=1,2")
+    assert two.out.startswith("2 rows: ")
+
+
 @pytest.mark.parametrize(
     ("name", "what", "command"),
     [(tune.RECORD, "a study", "tidegate tune"), (RESULT, "a comparison", "tidegate compare")],

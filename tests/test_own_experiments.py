@@ -294,7 +294,7 @@ def test_claims_are_corrected_without_another_run(here: Path, tidegate: Run) -> 
     written(here, begin + wrong)
     failed = tidegate("run", "./my.py:mine", process=True)
     assert failed.code == 1
-    assert "all 1 runs are done and in runs/my.mine; correct that, and --resume does not run" in failed.err
+    assert "the only run is done and in runs/my.mine; correct that, and --resume runs nothing" in failed.err
     before = read_record(here / "runs" / "my.mine")
     # Another run would fail.
     written(here, begin + wrong.replace("None, 1,", "None, '1',").replace("goodput_mbps", "gone"))

@@ -170,7 +170,7 @@ def test_a_misspelt_column_is_corrected_without_another_run(tmp_path: Path) -> N
         given = {**find(NAME).parameters(), **QUICK, "schemes": ("plain",)}
         return sweep.run(NAME, given, {"mtu": [1500]}, landscape=shown, seeds=[1], out=tmp_path / "x", **how)
 
-    with pytest.raises(TidegateError, match=r"--column goodputs: .*; all 1 runs are done and in .*--resume"):
+    with pytest.raises(TidegateError, match=r"--column goodputs: .*; the only run is done and in .*--resume"):
         run("goodputs")
     assert run("goodput_mbps", resume=True, executor=Stopping(0))["rows"]
 

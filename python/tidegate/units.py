@@ -24,6 +24,16 @@ Time = str | int
 Rate = str | int
 Size = str | int
 
+
+def counted(number: int, one: str, several: str = "") -> str:
+    """A number of things in words; `several` where it is not `one` with an s.
+
+    >>> counted(1, "run"), counted(0, "run"), counted(12, "entry", "entries")
+    ('1 run', '0 runs', '12 entries')
+    """
+    return f"{number} {one if number == 1 else several or f'{one}s'}"
+
+
 PS_PER_S = 1_000_000_000_000
 
 MOST_DIGITS = 20

@@ -35,7 +35,7 @@ from tidegate.network import Link, Network, Node
 from tidegate.network.classes import RunningPort
 from tidegate.results import Measurement, Note, Result, live_table
 from tidegate.suggest import did_you_mean
-from tidegate.units import PS_PER_S
+from tidegate.units import PS_PER_S, counted
 
 PS_PER_NS = 1000
 PROFILES = (LATENCY, THROUGHPUT) = ("latency", "throughput")
@@ -345,10 +345,10 @@ def _warnings(
             yield f"{name}: {port['notice']}"
         for quantity, what in (
             ("overrun", "came faster than they were taken"),
-            ("refused", "were not taken"),
+            ("refused", "could not be taken"),
         ):
             if port[quantity]:
-                yield f"{name}: {port[quantity]} packets {what}"
+                yield f"{name}: {counted(port[quantity], 'packet')} {what}"
     for report in reports.values():
         for flow in report.sent:
             if flow.problem is not None:

@@ -13,6 +13,7 @@ import typer
 from tidegate._core import TidegateError
 from tidegate.cli.output import INTERRUPTED, Told, report
 from tidegate.processors import processors
+from tidegate.units import counted
 
 if TYPE_CHECKING:
     from tidegate.experiments.jobs import Executor
@@ -46,8 +47,9 @@ def beside(threads: int, cluster: str | None = None) -> int:
         raise TidegateError("--threads is for simulations of this machine; leave it out")
     most = max(1, processors() // threads)
     turns = "; its threads take turns" if threads > processors() else ""
-    runs = "1 run" if most == 1 else f"{most} runs"
-    sys.stderr.write(f"--threads {threads}: {runs} at a time on {processors()} processors{turns}\n")
+    sys.stderr.write(
+        f"--threads {threads}: {counted(most, 'run')} at a time on {counted(processors(), 'processor')}{turns}\n"
+    )
     return most
 
 

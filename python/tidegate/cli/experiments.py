@@ -27,6 +27,7 @@ from tidegate.options import (
 )
 from tidegate.processors import processors
 from tidegate.suggest import did_you_mean
+from tidegate.units import counted
 
 if TYPE_CHECKING:
     from tidegate.experiments import Experiment
@@ -187,8 +188,8 @@ def run(
     if not quick and backend == "sim":
         cases, simulated = experiments.size(one, parameters, repeat)
         sys.stderr.write(
-            f"{name}: {cases} runs of {simulated} of simulated time in all, on {processors()} processors; "
-            "--quick has fewer and shorter ones\n"
+            f"{name}: {counted(cases, 'run')} of {simulated} of simulated time in all, "
+            f"on {counted(processors(), 'processor')}; --quick has fewer and shorter ones\n"
         )
 
     most = beside(threads, cluster)

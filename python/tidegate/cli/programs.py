@@ -26,6 +26,7 @@ from tidegate.options import (
     Seed,
     program_limits,
 )
+from tidegate.units import counted
 
 
 def include_dirs(given: list[str] | None) -> list[str]:
@@ -177,7 +178,7 @@ def _print_replay(answer: dict[str, Any]) -> None:
         table.add_row("dropped", "", f"{packets:,}", "", reason)
     Console(highlight=False, soft_wrap=True, markup=False).print(table)
     if answer["controller_notes"]:
-        print(f"{len(answer['controller_notes'])} notes of controllers in {answer['notes_file']}")
+        print(f"{counted(len(answer['controller_notes']), 'note')} of controllers in {answer['notes_file']}")
     if answer["ns_per_packet"] is not None:
         print(f"{answer['ns_per_packet']} ns per packet in the program")
 
@@ -197,7 +198,7 @@ def _print_summary(answer: dict[str, Any]) -> None:
     for header in summary["headers"]:
         varbit = " and a varbit" if header["varbit"] else ""
         say(
-            f"  {header['name']}  {header['type']}, {header['bits']} bits in {header['fields']} fields{varbit}"
+            f"  {header['name']}  {header['type']}, {counted(header['bits'], 'bit')} in {counted(header['fields'], 'field')}{varbit}"
         )
     parser = summary["parser"]
     say(f"\nparser {parser['name']}\n  {', '.join(parser['states'])}")
@@ -205,19 +206,19 @@ def _print_summary(answer: dict[str, Any]) -> None:
     if summary["tables"]:
         say("\ntables")
     for table in summary["tables"]:
-        entries = f", {table['entries']} entries" if table["entries"] else ""
+        entries = f", {counted(table['entries'], 'entry', 'entries')}" if table["entries"] else ""
         say(f"  {table['name']}  size {table['size']}{entries}")
         for key in table["keys"]:
-            say(f"    {key['name']}: {key['match']}, {key['bits']} bits")
+            say(f"    {key['name']}: {key['match']}, {counted(key['bits'], 'bit')}")
         for action in table["actions"]:
-            parameters = ", ".join(f"{p['name']}: {p['bits']} bits" for p in action["parameters"])
+            parameters = ", ".join(f"{p['name']}: {counted(p['bits'], 'bit')}" for p in action["parameters"])
             default = "  (default)" if action["name"] == table["default_action"] else ""
             say(f"    {action['name']}({parameters}){default}")
     for kind in ("action_profiles", "counters", "meters", "registers", "value_sets"):
         if summary[kind]:
             say(f"\n{kind.replace('_', ' ')}")
         for item in summary[kind]:
-            bits = f" of {item['bits']} bits" if "bits" in item else ""
+            bits = f" of {counted(item['bits'], 'bit')}" if "bits" in item else ""
             say(f"  {item['name']}  size {item['size']}{bits}")
     if summary["digests"]:
         say(f"\ndigests\n  {', '.join(summary['digests'])}")

@@ -10,6 +10,7 @@ import typer
 from tidegate.cli.carrying import ClusterOption, ClusterSettings, beside, carrying
 from tidegate.cli.output import print_json, warn
 from tidegate.options import FirstSeed, Json, Quick, Repeat, Resume, Settings, Threads, results_folder
+from tidegate.units import counted
 
 ExperimentName = Annotated[
     str,
@@ -96,7 +97,7 @@ def sweep(
     if as_json:
         print_json(answer)
         return
-    print(f"{len(answer['rows'])} rows: {answer['out']}/rows.csv\n{answer['out']}/figure.png")
+    print(f"{counted(len(answer['rows']), 'row')}: {answer['out']}/rows.csv\n{answer['out']}/figure.png")
 
 
 def tune(

@@ -12,6 +12,7 @@ from tidegate.claims import Row
 from tidegate.experiments.columns import is_number, unit
 from tidegate.experiments.input_file import identity
 from tidegate.experiments.registry import UNITS
+from tidegate.units import counted
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,7 @@ def _demand_same_rows(where: str, first: Side, other: Side, case: str) -> None:
         if rows.keys() == others.keys():
             continue
         said = (
-            f"the case {case} has {len(rows)} rows in one and {len(others)} in the other"
+            f"the case {case} has {counted(len(rows), 'row')} in one and {len(others)} in the other"
             if len(rows) != len(others)
             else f"the case {case} has rows of {_listed(rows, others)} in one and {_listed(others, rows)} in the other"
         )

@@ -36,6 +36,7 @@ from tidegate.control.objects import (
 from tidegate.control.quantities import ALL as QUANTITIES_WHERE
 from tidegate.control.quantities import read as read_quantity
 from tidegate.control.readings import Subject
+from tidegate.units import counted
 
 SLICE = 64
 """Operations of a batch that are done while packets wait."""
@@ -349,7 +350,7 @@ class SwitchApi(PipelineApi):
         now = self.port_read(port)
         if not 0 <= queue < len(now.queues):
             raise TidegateError(
-                f"port {port} of {self.name} has {len(now.queues)} queues; there is no queue {queue}"
+                f"port {port} of {self.name} has {counted(len(now.queues), 'queue')}; there is no queue {queue}"
             )
         try:
             changed = replace(now.queues[queue], **changes)

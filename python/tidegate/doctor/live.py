@@ -13,6 +13,7 @@ from tidegate.lab import kernel
 from tidegate.lab.placement import placement
 from tidegate.lab.plan import OUTPUT_LIMIT
 from tidegate.processors import processors
+from tidegate.units import counted
 
 GROUP = "live networks"
 MANY = 2
@@ -110,7 +111,9 @@ def _looking() -> Finding:
     return _finding(
         "busy polling",
         count > MANY,
-        "for 50 us after a packet" if count > MANY else f"off with {count} processors: the hosts need them",
+        "for 50 us after a packet"
+        if count > MANY
+        else f"off with {counted(count, 'processor')}: the hosts need them",
         f"more than {MANY} processors: shorter delays",
     )
 

@@ -29,6 +29,7 @@ from tidegate.lab.lab import SWITCH, Lab
 from tidegate.lab.messages import MakeLinks, SetUp
 from tidegate.switch.ports import SwitchPort
 from tidegate.switch.running import LiveSwitch
+from tidegate.units import counted
 
 MTU = 1500
 """Of hosts."""
@@ -192,7 +193,7 @@ class LiveTopology:
         filled = []
         if switch.runtime is not None:
             path = programs.demand(self.topology, switch.runtime, f"switches.{switch.name}.runtime_json")
-            filled.append(f"{runtime.write(path, program, live.api)} entries")
+            filled.append(counted(runtime.write(path, program, live.api), "entry", "entries"))
         if switch.commands is not None:
             path = programs.demand(self.topology, switch.commands, f"switches.{switch.name}.cli_input")
             for note in live.script(path):

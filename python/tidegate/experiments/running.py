@@ -297,9 +297,8 @@ def _kept(
         return Answer(answer, out=str(shown))
     there = f"{done} of {total} runs are done and in {shown}; the same command with --resume does the others"
     if done == total:
-        there = (
-            f"all {total} runs are done and in {shown}; correct that, and --resume does not run them again"
-        )
+        all_of_them = "the only run is done" if total == 1 else f"all {total} runs are done"
+        there = f"{all_of_them} and in {shown}; correct that, and --resume runs nothing again"
     if isinstance(ended.error, TidegateError):
         raise TidegateError(f"{ended.error}; {there}")
     if ended.error is not None:

@@ -32,6 +32,7 @@ from tidegate.experiments.sweep import Points
 from tidegate.experiments.tune_batch import BATCH, WHO, Journal, here, is_left, sampler
 from tidegate.experiments.tune_figure import draw
 from tidegate.files import json_text, replacing, why
+from tidegate.units import counted
 
 EXTRA = 'tuning needs more packages: pip install "tidegate[tune]"'
 RECORD, TABLE, FIGURE, REPORT, STUDY = "tune.json", "trials.csv", "figure.png", "report.html", "study.db"
@@ -593,7 +594,7 @@ class _Search:
             raise _OfRuns(ended.error)
         if ended.interrupted:
             raise Interrupted(
-                f"interrupted with {self._finished()} of {self._total} trials done; the study has them, and {len(ended.runs)} runs "
+                f"interrupted with {self._finished()} of {self._total} trials done; the study has them, and {counted(len(ended.runs), 'run')} "
                 "of the next; the same command goes on"
             )
         missing = set(every)

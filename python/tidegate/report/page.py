@@ -26,6 +26,7 @@ from tidegate.experiments.sweep import PREFIX, is_sweep
 from tidegate.files import replacing
 from tidegate.report.plots import Plot, sweep_plots
 from tidegate.report.series import Chart, Floats, charts
+from tidegate.units import counted
 
 MOST_ROWS = 1000
 """Of a table; the run's folder has all."""
@@ -82,7 +83,7 @@ def join(places: Sequence[Path], out: Path) -> Path:
             f'<article id="run{number}"><h2>{escape(str(place))}</h2><p>{_said(record)}</p>{body}</article>'
         )
     links = "".join(f'<a href="#run{n}">{escape(str(place))}</a>' for n, place in enumerate(places))
-    text = whole(f"{len(places)} runs", [links], "".join(parts))
+    text = whole(counted(len(places), "run"), [links], "".join(parts))
     with replacing(out) as file:
         file.write(text.encode())
     return out
@@ -335,7 +336,7 @@ def _series(runs: Sequence[Run], room: list[int], prefix: str) -> str:
     else:
         choice = f"<p class=soft>{escape(shown[0][0])}</p>"
     rest = (
-        f"<p class=soft>{left_out} cases more have no room here; <code>tidegate view</code> shows them.</p>"
+        f"<p class=soft>{counted(left_out, 'case')} more without room here: <code>tidegate view</code> shows them.</p>"
         if left_out
         else ""
     )

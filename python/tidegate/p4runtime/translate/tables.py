@@ -17,6 +17,7 @@ from tidegate.p4runtime.translate.entries import ANYWHERE, TOP_PRIORITY, Entries
 from tidegate.p4runtime.translate.fields import NS
 from tidegate.p4runtime.translate.matches import add_matches, carried, fill_watch, matches, note, note_parts
 from tidegate.p4runtime.translate.meters import config_of, rates_of
+from tidegate.units import counted
 
 
 class Tables(Entries):
@@ -91,7 +92,7 @@ class Tables(Entries):
         given = list(values)
         if len(given) != len(action.params):
             names = ", ".join(param.name for param in action.params)
-            takes = f"{len(action.params)} values ({names})" if names else "no values"
+            takes = f"{counted(len(action.params), 'value')} ({names})" if names else "no values"
             why = f"action `{action.name}` takes {takes}, not {len(given)}"
             raise P4Error.about(f"action `{action.name}`", why)
         message = p4.Action(action_id=action.id)

@@ -15,6 +15,7 @@ import numpy as np
 
 from tidegate.claims import Row, medians
 from tidegate.papers import Finding, PaperClaim, Parameters, need
+from tidegate.units import counted
 
 RATE_GBPS = 10.0
 """Of the paper's links, at which the constants in time are given."""
@@ -309,7 +310,10 @@ def _completion(rows: list[Row], _: Parameters) -> Finding:
     need(set(names) <= {row["contender"] for row in rows}, "the run lacks TIMELY with MAX or with RTT")
     own = [row for row in rows if row["contender"] in names]
     left = sum(row["unfinished"] for row in own)
-    need(not left, f"{left} flows did not end, so that the mean slowdowns of their sizes are not known")
+    need(
+        not left,
+        f"{counted(left, 'flow')} did not end, so that the mean slowdowns of their sizes are not known",
+    )
 
     def middle(column: str, *by: str) -> dict[tuple[Any, ...], float]:
         groups: dict[tuple[Any, ...], dict[str, list[float]]] = {}
