@@ -18,17 +18,18 @@ from typing import Any
 
 import pytest
 
+from conftest import Run
 from live import needs_agents
 from namespaces import Place, needs_root, place, within
 from paced_hosts import listening, net
 from switches import LEARNING, between, frame, ports
-from tidegate import p4
+from tidegate import grafana, p4
 from tidegate.control.quantities import QUANTITIES
 from tidegate.switch.metrics import serve
 from tidegate.switch.running import LiveSwitch
 from tidegate.systems.pacing.service.pacer import COUNTERS_HELP
 
-FOLDER = Path(__file__).parent.parent / "examples/grafana"
+FOLDER = Path(__file__).parent.parent / "python/tidegate/grafana"
 needs_promtool = pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool (prometheus)")
 IF_ANY = {"dropped", "note", "controller_dropped", "p4runtime_dropped"}
 """What a switch without drops, controllers and P4Runtime does not have."""
@@ -56,6 +57,19 @@ def test_every_metric_exists() -> None:
     assert len(asked) > 30
     for expression in asked:
         assert metrics(expression) <= there, expression
+
+
+def test_the_command_writes_what_is_in_the_package(tidegate: Run, tmp_path: Path) -> None:
+    said = tidegate("grafana", tmp_path / "made")
+    written = sorted(path.name for path in (tmp_path / "made").iterdir())
+    assert said.out.split() == [str(tmp_path / "made" / name) for name in grafana.FILES]
+    assert written == sorted(path.name for path in FOLDER.iterdir() if path.suffix not in (".py", ""))
+    for name in written:
+        assert (tmp_path / "made" / name).read_bytes() == (FOLDER / name).read_bytes()
+    (tmp_path / "file").touch()
+    refused = tidegate("grafana", tmp_path / "file")
+    assert (refused.code, len(refused.err.splitlines())) == (1, 1)
+    assert "the files cannot be written there: " in refused.err
 
 
 def test_panels_have_numbers_and_places_of_their_own() -> None:

@@ -12,6 +12,7 @@ from tidegate.cli.completion import complete, completion
 from tidegate.cli.demo import demo
 from tidegate.cli.doctor import doctor
 from tidegate.cli.experiments import claims, clean, list_experiments, plot, run
+from tidegate.cli.grafana import grafana
 from tidegate.cli.lab import lab
 from tidegate.cli.man import man
 from tidegate.cli.new import new
@@ -69,6 +70,7 @@ app.command()(compare)
 app.add_typer(new)
 app.command()(doctor)
 app.command()(unit)
+app.command()(grafana)
 app.command()(completion)
 app.command()(man)
 app.command(hidden=True)(complete)
