@@ -74,6 +74,9 @@ def test_an_error_is_a_line_of_json_where_the_option_or_the_file_asks_for_it(
         assert said.code == 1
         line = json.loads(said.err)
         assert (line["level"], line["message"].split(";")[0]) == ("error", "no interface is given")
+    path.write_text('weight = "x"\nlog_format = "json"')
+    said = tidegate("agent", "--config", path)
+    assert json.loads(said.err)["message"] == f"configuration {path}: weight cannot be 'x'"
     path.write_text('interfaces = ["no-such-if"]\nlog_format = "json"')
     said = tidegate("agent", "--config", path)
     assert said.code == 1

@@ -11,7 +11,6 @@ Options `NAME=VALUE` can be tables, as `rate = {1 = "100 Mbit/s"}`. Files and fo
 from __future__ import annotations
 
 import re
-import sys
 import tomllib
 from collections.abc import Callable
 from functools import partial
@@ -67,8 +66,8 @@ def read(
         # "Invalid value (at line 3, column 7)"
         at = re.search(r"^(.*) \(at line (\d+), column (\d+)\)$", str(error))
         raise TidegateError(f"{path}:{at[2]}:{at[3]}: {at[1]}" if at else f"{path}: {error}") from None
-    if "log_format" in known and logs.asked(sys.argv) is None and given.get("log_format") == "json":
-        logs.listen(logs.ERRORS, as_json=True)
+    if "log_format" in known:
+        logs.of_file(given.get("log_format"))
     found: dict[str, Any] = {}
     for name, value in given.items():
         place = f"{path}:{_line(text, name)}"

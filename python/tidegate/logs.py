@@ -61,6 +61,12 @@ def asked(words: Sequence[str]) -> str | None:
     return said
 
 
+def of_file(form: object) -> None:
+    """Errors are lines of the form that a configuration file gives, unless the command line gives one."""
+    if form == "json" and asked(sys.argv) is None:
+        listen(ERRORS, as_json=True)
+
+
 def is_json(name: str) -> bool:
     """Whether the lines of a logger are JSON."""
     return any(isinstance(one.formatter, JsonLines) for one in logging.getLogger(name).handlers)

@@ -25,8 +25,7 @@ from tidegate.lab.death import handled, interrupting
 
 
 def _run_app() -> None:
-    if logs.asked(sys.argv) == "json":
-        logs.listen(logs.ERRORS, as_json=True)
+    logs.listen(logs.ERRORS, as_json=logs.asked(sys.argv) == "json")
     try:
         code = app(standalone_mode=False)
     except Exception as error:

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 
 from tidegate import logs
-from tidegate._core import TidegateError
 from tidegate.options import Json, LogFormat
 
 agent = typer.Typer(
@@ -162,18 +161,11 @@ def run(
     def read() -> settings.Settings:
         return settings.read(config, given)
 
-    as_json = log_format is LogFormat.JSON
-    try:
-        now = read()
-        as_json = now.log_format == LogFormat.JSON
-        logs.listen(log.name, as_json=as_json)
-        Service(now, read).run()
-    except TidegateError as error:
-        if not as_json:
-            raise
-        logs.listen(log.name, as_json=True)
-        log.error("%s", error)
-        raise typer.Exit(1) from None
+    if config is not None:
+        logs.of_file(settings.form_of_logs(config))
+    now = read()
+    logs.listen(log.name, as_json=now.log_format == LogFormat.JSON)
+    Service(now, read).run()
 
 
 @agent.command()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
@@ -151,6 +152,13 @@ def _read_toml(file: BinaryIO, path: Path, what: str) -> dict[str, Any]:
         return toml(data.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise TidegateError(f"{what} {path}: {error}") from None
+
+
+def form_of_logs(path: Path) -> object:
+    """`log_format` of a file, whatever else is wrong in it."""
+    with suppress(TidegateError):
+        return _toml(path, "configuration").get("log_format")
+    return None
 
 
 def read(path: Path | None, given: Mapping[str, Any]) -> Settings:
