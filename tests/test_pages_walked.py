@@ -37,7 +37,8 @@ NOT_WALKED = {
     ("*", "tidegate run *--backend live*"): "in real time between real hosts: test_live*.py",
     ("docs/install.md", "tidegate demo*"): "of an installed wheel: test_wheel.py",
     ("docs/view.md", "tidegate run *--view"): "stays until Ctrl-C: test_view*.py",
-    ("docs/cluster.md", "* --cluster slurm *"): "needs SLURM: test_cluster.py starts one",
+    ("docs/*", "* --cluster slurm *"): "needs SLURM: test_cluster.py starts one",
+    ("docs/research.md", "tidegate view runs/first"): "stays until Ctrl-C: test_view*.py",
     ("docs/cluster.md", "* --cluster tls://*"): "a scheduler of the reader's: test_cluster.py starts one",
     (
         "docs/operate.md",
@@ -56,6 +57,9 @@ SHORTER = {
     "tidegate run aqm.phases --quick": "--set ways=pi2 --set capacities_mbps=120 --set base_rtts_ms=10",
     "tidegate run aqm.phases --repeat 20 --cluster local": (
         "--repeat 1 --set phase_s=9 --set ways=pi2 --set capacities_mbps=120 --set base_rtts_ms=10"
+    ),
+    "tidegate run meter.rates --quick --repeat 20 --cluster local*": (
+        "--repeat 1 --set rates_mbps=100 --set schemes=plain --set duration_s=2"
     ),
     "tidegate run meter.rates --quick --repeat 3 --out runs/first": "--set rates_mbps=50 --set duration_s=10",
     "tidegate sweep reference.scenarios *": "--repeat 1 --set schemes=fifo",
