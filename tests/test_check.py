@@ -1,5 +1,6 @@
 """`tidegate check`, and what all commands have in common."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -34,6 +35,12 @@ def test_a_summary_for_people(tidegate: Run) -> None:
     assert ran.code == 0
     assert "RouterIngress.routes" in ran.out
     assert "hdr.ipv4.dst: lpm, 32 bits" in ran.out
+
+
+def test_one_bit_and_one_field_are_said_as_one(tidegate: Run) -> None:
+    said = tidegate("check", EXAMPLES / "firewall" / "firewall.p4").out
+    assert "  FirewallIngress.first_filter  size 4096 of 1 bit\n" in said
+    assert not re.search(r"\b1 (bits|fields|entries)\b", said)
 
 
 def test_errors_have_their_place(tidegate: Run, tmp_path: Path) -> None:

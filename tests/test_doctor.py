@@ -129,6 +129,9 @@ def test_it_says_where_a_live_network_runs(
     assert (found["placement"].state, found["busy polling"].state) == (network, looks)
     if found["receive processing (RPS)"].works:
         assert found["receive processing (RPS)"].said == hosts
+    many = "for 50 us after a packet" if looks is State.WORKS else "off with"
+    assert found["busy polling"].said.startswith(many)
+    assert "1 processors" not in found["busy polling"].said
     if network is State.WORKS:
         assert found["placement"].said == f"the network's thread stays on processor {max(allowed)}"
     assert found["tcp_limit_output_bytes"].said.startswith("131072 bytes at a lab's hosts; ")

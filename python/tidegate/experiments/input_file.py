@@ -155,16 +155,31 @@ def differences(there: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
 
     >>> differences({"flows": [1, 2], "rate": 5}, {"flows": [1], "rate": 5})
     'flows=1,2 and not flows=1'
+    >>> differences({"over": {"mtu": [[900], [1500]]}}, {"over": {"mtu": [[900]]}})
+    'over mtu=900,1500 and not over mtu=900'
     """
+    there, wanted = _flat(there), _flat(wanted)
 
     def said(name: str, values: Mapping[str, Any]) -> str:
-        if name not in values:
-            return f"no {name}"
-        value = in_words(values[name])
-        return f"{name}={','.join(map(str, value)) if isinstance(value, list | tuple) else value}"
+        return f"{name}={_listed(values[name])}" if name in values else f"no {name}"
 
     return ", ".join(
         f"{said(name, there)} and not {said(name, wanted)}"
         for name in dict.fromkeys([*there, *wanted])
         if identity(there.get(name)) != identity(wanted.get(name))
     )
+
+
+def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
+    """With the values of a sweep each by its name."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping) and not _is_recorded(value):
+            found |= {f"{name} {key}": one for key, one in value.items()}
+        else:
+            found[name] = value
+    return found
+
+
+def _listed(value: Any) -> str:
+    return ",".join(map(_listed, value)) if isinstance(value, list | tuple) else str(in_words(value))
