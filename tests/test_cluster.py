@@ -92,7 +92,7 @@ def test_a_killed_worker_costs_nothing(
 
 def test_the_dashboard_is_named_if_there_is_one(there: tuple[str, list[Process]]) -> None:
     said: list[str] = []
-    with cluster.opened("local", ["n_workers=0", "dashboard_address=127.0.0.1:0"], 1, said.append):
+    with cluster.opened("local", ["n_workers=1", "dashboard_address=127.0.0.1:0"], 1, said.append):
         pass
     (line,) = said
     assert re.fullmatch(r"Dask's dashboard: http://127\.0\.0\.1:\d+/status", line)
