@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
@@ -191,6 +192,10 @@ class MeterTables(Controller, ABC):
         for numbers, what in (
             (others, "keep the targets that the switch has; retarget gives them others"),
             (sorted(removed), "stay removed; add brings them back"),
+            (
+                [meter.number for meter in self._meters if not meter.matches],
+                "have no matches: no packet is for them",
+            ),
         ):
             if numbers:
                 named = ", ".join(map(str, numbers[:MOST_NAMED])) + (
@@ -215,8 +220,11 @@ class MeterTables(Controller, ABC):
             self._set_up(switch, number, target)
             values = self._configuration(number, target)
             handles.append(("meters", switch.table_add("meters", [number], "configure", values)))
-            for table, key in matches:
-                handles.append((table, switch.table_add(table, key, "use", [number])))
+            for match, (table, key) in zip(meter.matches, matches, strict=True):
+                try:
+                    handles.append((table, switch.table_add(table, key, "use", [number])))
+                except TidegateError as error:
+                    raise TidegateError(f"meter {number}, {match}: {error}") from None
         except Exception:
             self._delete(switch, handles)
             if number in self._targets:
@@ -266,5 +274,9 @@ def table_entry(match: Match) -> tuple[str, list[str | int]]:
         return "ports", [match.port]
     if match.direction not in ("from", "to"):
         raise TidegateError(f"a prefix is one that packets are from or to, not {match.direction!r}")
+    try:
+        ipaddress.ip_network(match.prefix)
+    except ValueError as error:
+        raise TidegateError(f"a prefix of a meter: {error}; write it as 10.0.0.0/8") from None
     family = "6" if ":" in match.prefix else "4"
     return ("sources" if match.direction == "from" else "targets") + family, [match.prefix]

@@ -65,7 +65,11 @@ CONTROLLERS = [("meter", MeterController), ("fair", FairMeters)]
     ("matches", "said"),
     [
         # The second is another meter's.
-        ((Prefix("172.16.0.0/12"), *FROM_10), "has an entry with this match already"),
+        (
+            (Prefix("172.16.0.0/12"), *FROM_10),
+            r"meter 1, Prefix\(prefix='10.0.0.0/8', direction='from'\): .* has an entry with this match already",
+        ),
+        ((Prefix("172.16.0.0/12"), Prefix("10.0.0.7/8")), "10.0.0.7/8 has host bits set; write it as"),
         ((Prefix("172.16.0.0/12"), Prefix("10.0.0.0/40")), "prefix"),
         ((Prefix("172.16.0.0/12"), Prefix("10.0.0.0/8", "of")), "from or to, not 'of'"),  # type: ignore[arg-type]
     ],
@@ -87,6 +91,13 @@ def test_a_meter_that_cannot_be_added_leaves_nothing(
     controller.add(switch, Meter(1, "2 Mbit/s", matches[:1]))
     controller.remove(switch, 1)
     assert {table: switch.table_entries(table) for table in there} == there
+
+
+def test_a_meter_without_matches_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    FairMeters([Meter(0, "1 Mbit/s", FROM_10), Meter(3, "1 Mbit/s", ())]).start(new_switch("fair"))
+    assert [record.message for record in caplog.records] == [
+        "meters 3 have no matches: no packet is for them"
+    ]
 
 
 def test_a_meter_that_cannot_be_added_gives_its_queues_back() -> None:
