@@ -440,6 +440,13 @@ def test_the_rate_is_judged_by_goodput_within_2_percent(goodput: float, held: bo
     assert holds(cells.claims(of_cells)) == {"cells": held, "excess": True}
 
 
+@pytest.mark.parametrize(("excess", "held"), [(0.126, True), (0.128, False)])
+def test_what_passes_in_ten_seconds_is_judged_by_the_burst(excess: float, held: bool) -> None:
+    cells = congestion_controls.matrix(controls=("reno",), base_rtts_ms=(1.0,), rates_mbps=(10,))
+    row: Row = {"congestion_control": "reno", "base_rtt_ms": 1.0, "target_mbps": 10, "excess_10_s": excess}
+    assert holds(cells.claims([{**row, "settled_goodput_error": 0.0}]))["excess"] == held
+
+
 @pytest.mark.slow
 def test_goodput_is_scaled_by_the_mtu(tmp_path: Path) -> None:
     settings = {
