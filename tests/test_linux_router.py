@@ -26,6 +26,8 @@ from tidegate.network import FiveTuple
 _numbers = count()
 MBIT = 10**6
 QUEUE = QueuePlan(40 * MBIT, 300_000)
+UDP_SEGMENT = 103
+"""Of linux/udp.h: one call sends many datagrams, which are one frame until they leave."""
 
 
 @pytest.fixture
@@ -46,9 +48,10 @@ def netns() -> Iterator[str]:
         ip("netns", "del", name)
 
 
-def qdisc(netns: str) -> str:
-    """The root qdisc."""
-    command = ["ip", "netns", "exec", Path(netns).name, "tc", "qdisc", "show", "dev", "out", "root"]
+def qdisc(netns: str, *where: str) -> str:
+    """A qdisc, the root if it is not said which."""
+    words = where or ("root",)
+    command = ["ip", "netns", "exec", Path(netns).name, "tc", "qdisc", "show", "dev", "out", *words]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
@@ -62,8 +65,10 @@ class Sender:
     def flow(self, port: int) -> FiveTuple:
         return FiveTuple(self.source, self.to, 17, port, 9)
 
-    def send(self, port: int, packets: int, size: int = 1000, hop_by_hop: bytes = b"") -> None:
-        """`hop_by_hop`: options that stand in an extension header of IPv6."""
+    def send(
+        self, port: int, packets: int, size: int = 1000, hop_by_hop: bytes = b"", merged: int = 1
+    ) -> None:
+        """`hop_by_hop`: options that stand in an extension header of IPv6; `merged`: datagrams that are one frame in the kernel."""
         kind = socket.AF_INET6 if ":" in self.to else socket.AF_INET
 
         def send() -> None:
@@ -72,8 +77,9 @@ class Sender:
                 one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 << 20)
                 if hop_by_hop:
                     one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_HOPOPTS, hop_by_hop)
+                one.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, size - 28)
                 for _ in range(packets):
-                    one.sendto(bytes(size - 28), (self.to, 9))
+                    one.sendto(bytes(merged * (size - 28)), (self.to, 9))
 
         within(self.netns, send)
 
@@ -188,6 +194,33 @@ def test_settings_change_while_packets_wait_and_none_is_lost(netns: str) -> None
         router.apply(Plan((QUEUE, QueuePlan(50 * MBIT, 300_000, 50 * MBIT)), {}))
         assert packets(router)[1] == 200
         assert router.counts()[1]["dropped"] == 0
+
+
+@needs_root
+def test_a_short_queue_has_room_for_merged_segments_where_they_come(
+    netns: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    sender, short = Sender(netns), QueuePlan(10 * MBIT, 48_448)
+    with LinuxRouter("out", "100 Mbit/s", classifier="bpf", namespace=netns) as router:
+        flows = {sender.flow(1001): 1}
+        sender.send(1001, 30, 1500)
+        router.apply(Plan((QUEUE, short), flows))
+        assert "limit 48448b" in qdisc(netns, "parent", f"{HANDLE >> 16:x}:{FIRST_CLASS + 1:x}")
+        assert not caplog.messages
+        # A frame of 56 kB is longer than the queue.
+        sender.send(1001, 1, 1500, merged=38)
+        packets(router)
+        assert router.counts()[1]["dropped"] == 1
+        for buffer_bytes in (48_448, 50_000):
+            router.apply(Plan((QUEUE, QueuePlan(10 * MBIT, buffer_bytes)), flows))
+        sent = packets(router)[1]
+        sender.send(1001, 2, 1500, merged=38)
+        assert packets(router)[1] - sent == 2 * 38
+        assert router.counts()[1]["dropped"] == 1
+    (warning,) = caplog.messages
+    assert "out: frames of 55978 bytes have come" in warning
+    assert "it gets 131072 bytes; " in warning
+    assert "`ethtool -K IF gro off gso off tso off`" in warning
 
 
 @needs_root

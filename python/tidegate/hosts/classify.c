@@ -2,6 +2,7 @@
  *
  * A classifier of an HTB qdisc: the class of a packet by its flow. `linux_router.py` loads it and fills the map; a flow that is not in it
  * is left to the default class. Of IPv6's extension headers it follows hop-by-hop options, one header; behind others a flow is not seen.
+ * It also keeps the length of the longest frame: segments that are merged (GRO, GSO) are one.
  */
 #include "packets.h"
 
@@ -28,13 +29,24 @@ struct {
 	UINT(map_flags, NO_PREALLOC);
 } classes SECTION(".maps");
 
+struct {
+	TYPE(key, u32);
+	TYPE(value, u32);
+	UINT(type, ARRAY);
+	UINT(max_entries, 1);
+} longest SECTION(".maps");
+
 SECTION("classifier")
 int classify(struct packet *packet)
 {
 	struct flow flow = {};
-	u32 at = ETHERNET_LENGTH;
+	u32 at = ETHERNET_LENGTH, first = 0;
 	u16 kind, ports[2] = {};
 	u32 *found;
+
+	found = bpf_map_lookup_elem(&longest, &first);
+	if (found && *found < packet->len)
+		*found = packet->len;
 
 	if (bpf_skb_load_bytes(packet, ETHERNET_LENGTH - 2, &kind, sizeof(kind)))
 		return UNKNOWN;

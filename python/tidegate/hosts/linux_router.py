@@ -11,6 +11,10 @@ next one that starts; meanwhile the queues go on as they were.
 Without BPF there is a filter of `u32` for each flow: IPv4 without options, and a search through all of them for each packet. Without
 either, plans with flows are refused.
 
+Segments that the kernel has merged (GRO, or TSO of a sender on this machine) are one frame of up to 64 kB here, which a shorter queue
+drops, again and again. Once the classifier in BPF has seen such a frame, the queues of all plans have room for two, and a warning says how
+merging is turned off. `u32` does not see them.
+
 HTB counts frames, from the Ethernet header on, and more if the link's framing is longer. Rates of a plan are of IP packets of the full
 size.
 """
@@ -19,6 +23,7 @@ from __future__ import annotations
 
 import errno
 import ipaddress
+import logging
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -39,6 +44,8 @@ from tidegate.hosts.interface_lock import InterfaceLock
 from tidegate.hosts.port_plan import Plan, QueuePlan
 from tidegate.network import FiveTuple
 
+log = logging.getLogger("tidegate.router")
+
 # A bfifo has pfifo's message (`struct tc_fifo_qopt`), and pyroute2 knows the latter alone.
 tcmsg.plugins.setdefault("bfifo", tcmsg.plugins["pfifo"])
 
@@ -52,7 +59,7 @@ FIRST_QUEUE = 0x7D20
 TC_ROOT = 0xFFFF_FFFF
 ETH_P_ALL, ETH_P_IP = 3, 0x0800
 BPF_PRIORITY = 1
-MTU, FRAMING = 1500, 14
+MTU, FRAMING, TAG = 1500, 14, 4
 LEAST_BPS = 8000
 MOST_BPS = 34_000_000_000
 """More does not fit the kernel's 32 bits of bytes in a second; a link that is faster has this rate."""
@@ -60,6 +67,10 @@ BURST_FRAMES = 10
 LEAST_FRAMES = 32
 FIRST_BUFFER_S = 0.1
 """Of the queue that is there before the first plan, at the link's rate."""
+MOST_MERGED = 64 * 1024
+"""A frame of merged segments (`gso_max_size`, `gro_max_size`), if these have not been set higher."""
+MERGED_FRAMES = 2
+"""That fit a queue where frames are merged."""
 MOST_QUANTUM_FRAMES = 8
 DEFAULTS = ("noqueue", "pfifo_fast", "fq_codel", "mq", "pfifo")
 """Qdiscs that a kernel gives an interface by itself; with the handle 0."""
@@ -149,6 +160,7 @@ class LinuxRouter:
         self._flows: dict[FiveTuple, int] = {}
         self._filters: dict[FiveTuple, int] = {}
         self._loaded: libbpf.Loaded | None = None
+        self._floor, self._warned = 0, False
         try:
             self._netlink = IPRoute() if namespace is None else IPRoute(netns=namespace, flags=0)
         except OSError as error:
@@ -268,7 +280,7 @@ class LinuxRouter:
         if why is not None:
             raise libbpf.BpfError(why)
         self._loaded = libbpf.Loaded(libbpf.compiled(SOURCE))
-        self._map = self._loaded.map("classes", 4)
+        self._map, self._longest = self._loaded.map("classes", 4), self._loaded.map("longest", 4)
         self._netlink.tc(
             "add-filter",
             "bpf",
@@ -296,6 +308,7 @@ class LinuxRouter:
         kernel refuses that too.
         """
         self._check(plan)
+        self._heed_merged(plan)
         existed, queues, flows = len(self._queues), self._applied, dict(self._flows)
         try:
             self._set_queues(plan.queues)
@@ -323,6 +336,27 @@ class LinuxRouter:
                 f"{self.interface}: {len(plan.flows)} flows; filters of u32 are for {len(U32_PRIORITIES) - 1} at most"
             )
 
+    def _heed_merged(self, plan: Plan) -> None:
+        """Where frames come merged, queues have room for them; warn, once, of a queue that is longer than planned by it."""
+        if self._loaded is None:
+            return
+        (longest,) = struct.unpack("=I", self._longest[bytes(4)])
+        if longest <= self._frame + TAG:
+            return
+        self._floor = MERGED_FRAMES * max(longest, MOST_MERGED)
+        short = min(queue.buffer_bytes for queue in plan.queues)
+        if short < self._floor and not self._warned:
+            self._warned = True
+            log.warning(
+                "%s: frames of %d bytes have come, of merged segments, and a queue of %d bytes has no room for two: it gets %d bytes; "
+                "to have it as short as planned, run `ethtool -K IF gro off gso off tso off` for the router's interfaces, and for "
+                "those of senders on this machine, and start again",
+                self.interface,
+                longest,
+                short,
+                self._floor,
+            )
+
     def _restore(self, existed: int, queues: list[QueuePlan], flows: Mapping[FiveTuple, int]) -> str | None:
         """Set queues and flows as they were, `existed` classes; what the kernel says if it refuses that, too."""
         left = None
@@ -348,7 +382,7 @@ class LinuxRouter:
     def _set_queues(self, queues: Sequence[QueuePlan]) -> None:
         if not queues:
             return
-        shown = list(queues)
+        shown = [replace(queue, buffer_bytes=max(queue.buffer_bytes, self._floor)) for queue in queues]
         # A class that is not held to its rate may pass it beside others: together they have the link's at most.
         asked = sum(queue.rate_bps for queue in shown)
         part = min(1.0, self._rate / asked) if asked else 1.0
