@@ -184,6 +184,21 @@ def test_a_map_that_takes_no_more_flows_leaves_them_as_they_were(
         router.apply(Plan(BEFORE.queues, {}))
 
 
+def test_a_classifier_that_is_second_best_is_told_of(
+    kernel: Kernel, caplog: pytest.LogCaptureFixture
+) -> None:
+    with LinuxRouter("out", "100 Mbit/s"):
+        pass
+    (told,) = caplog.messages
+    assert told.startswith(
+        "out: no classifier in BPF: libbpf.so.1 is not installed; it is u32, which knows IPv4 alone"
+    )
+    caplog.clear()
+    with LinuxRouter("out", "100 Mbit/s", classifier="u32"):
+        pass
+    assert not caplog.messages
+
+
 def test_without_any_classifier_queues_work_and_flows_are_refused(kernel: Kernel) -> None:
     kernel.refuses = lambda command, kind, handle, options: errno.ENOENT if kind == "u32" else None
     lacking = "no classifier in U32: CONFIG_NET_CLS_U32"

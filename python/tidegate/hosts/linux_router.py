@@ -270,6 +270,14 @@ class LinuxRouter:
                 lacking[name] = _said(error) if isinstance(error, NetlinkError) else str(error)
             else:
                 self.classifier = name
+                for other, why in lacking.items():
+                    log.warning(
+                        "%s: no classifier in %s: %s; it is %s, which knows IPv4 alone and looks through all flows for each packet",
+                        self.interface,
+                        other.upper(),
+                        why,
+                        name,
+                    )
                 return
         self._lacking = "; ".join(f"no classifier in {name.upper()}: {why}" for name, why in lacking.items())
         if asked is not None:
