@@ -39,6 +39,10 @@ NOT_RUN = {
         'controllers = PacingController({}, {2: ManagedLink("50 Mbit/s", number=1)}, wires={1: 2, 2: 1})',
     ): "a line of a file of the examples",
     ("python/tidegate/systems/separation/README.md", "# separate.py"): "needs a Juniper router",
+    (
+        "python/tidegate/systems/separation/README.md",
+        "# separate_linux.py",
+    ): "needs root and an interface: test_linux_router_walk.py",
     ("docs/live.md", "from tidegate.control import Port, Queue"): "needs root: real hosts",
     (
         "docs/exercises.md",
