@@ -66,6 +66,8 @@ pub struct Driver {
     lead: u64,
     /// This turn began with the timer.
     timed: bool,
+    /// Up to when all frames have been taken in, in nanoseconds.
+    taken: u64,
     arrivals: Vec<Arrival>,
     outgoing: Vec<Outgoing>,
     /// When what is being sent was due.
@@ -137,6 +139,7 @@ impl Driver {
             sleep: 0,
             lead: 0,
             timed: false,
+            taken: 0,
             arrivals: Vec::new(),
             outgoing: Vec::new(),
             due_times: Vec::new(),
@@ -177,6 +180,7 @@ impl Driver {
                 Some(Failure(format!("the thread of a live network ended by a bug: {text}")))
             }
         };
+        shared.awake.store(false, Ordering::Release);
         self.publish();
         shared.state.lock().failure = failure;
         shared.announce();
@@ -210,6 +214,7 @@ impl Driver {
         let none = epoll::Event { flags: EventFlags::empty(), data: EventData::new_u64(0) };
         let mut events = [none; BATCH];
         let mut now = if self.spin == 0 { u64::MAX } else { monotonic() };
+        self.shared.awake.store(false, Ordering::Release);
         let count = loop {
             let spins = now < self.awake_until;
             match epoll::wait(&self.epoll, &mut events, spins.then_some(&Timespec::default())) {
@@ -224,6 +229,9 @@ impl Driver {
         };
         self.wakeups += 1;
         self.timed = false;
+        self.taken = monotonic();
+        self.shared.taken.store(self.taken, Ordering::Release);
+        self.shared.awake.store(true, Ordering::Release);
         self.arrivals.clear();
         for event in &events[..count] {
             let (flags, number) = (event.flags, event.data.u64());
@@ -236,6 +244,11 @@ impl Driver {
                     let came = port.receive();
                     for index in 0..came {
                         self.arrivals.push((port.frame(index).0, number as u32, index as u32));
+                    }
+                    if came >= BATCH {
+                        // There may be more that has come before.
+                        self.taken = self.taken.min(port.frame(came - 1).0);
+                        self.shared.taken.store(self.taken, Ordering::Release);
                     }
                     let error = flags.intersects(EventFlags::ERR | EventFlags::HUP);
                     wired.errors = if error && came == 0 { wired.errors + 1 } else { 0 };
@@ -293,7 +306,9 @@ impl Driver {
             }
         }
         let began = monotonic();
-        pending |= network.run_through(shared.clock.at(began + self.lead)).unwrap_or(false);
+        // Frames may have come while somebody else had the network: they are to enter it at their times.
+        let until = if self.timed { began } else { self.taken };
+        pending |= network.run_through(shared.clock.at(until + self.lead)).unwrap_or(false);
         network.take_outgoing(&mut self.outgoing);
         let next = network.next_event();
         shared.planned.store(next.map_or(u64::MAX, Time::as_ps), Ordering::Release);

@@ -15,7 +15,7 @@ use network::{Histogram, Network, NodeId};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use units::Time;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, monotonic};
 use crate::interface::Failure;
 use crate::opening::Opened;
 use crate::port::{Counts, Kind};
@@ -62,6 +62,10 @@ pub struct Shared {
     pub(crate) clock: Clock,
     /// When the thread will look at the network again by itself, in picoseconds.
     pub(crate) planned: AtomicU64,
+    /// The thread takes in frames, or has some and waits for the network.
+    pub(crate) awake: AtomicBool,
+    /// Up to when it has taken in all frames, in nanoseconds of the monotonic clock.
+    pub(crate) taken: AtomicU64,
     pub(crate) stopping: AtomicBool,
     /// Somebody wants to know the state.
     pub(crate) asked: AtomicBool,
@@ -106,6 +110,8 @@ impl Shared {
             network,
             clock,
             planned: AtomicU64::new(0),
+            awake: AtomicBool::new(false),
+            taken: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
             asked: AtomicBool::new(false),
             bell,
@@ -118,11 +124,14 @@ impl Shared {
         }
     }
 
-    /// The network, as it is now. What is done to it is seen to when [`Shared::leave`] is called.
+    /// The network, as it is now, or was when the thread took in frames that wait for it still: these enter it at their own times. What
+    /// is done to it is seen to when [`Shared::leave`] is called.
     pub fn enter(&self) -> MutexGuard<'_, Network> {
         let mut network = self.network.lock();
+        let awake = self.awake.load(Ordering::Acquire);
+        let until = if awake { self.taken.load(Ordering::Acquire) } else { monotonic() };
         // A way that is missing was found when the network went live.
-        if network.run_through(self.clock.now()).unwrap_or(false) {
+        if network.run_through(self.clock.at(until)).unwrap_or(false) {
             self.announce();
         }
         network
@@ -202,5 +211,26 @@ impl Shared {
             self.told.wait_while_for(&mut state, |state| state.told == told, ANSWER);
         }
         (state.ports.clone(), state.lateness.clone(), state.wakeups)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::event::{EventfdFlags, eventfd};
+
+    use super::*;
+
+    #[test]
+    fn the_network_waits_for_frames_that_the_thread_has_still_to_hand_over() {
+        let bell = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
+        let clock = Clock::starting_at(Time::from_secs(1));
+        let shared = Shared::new(Arc::new(Mutex::new(Network::new(0))), clock, bell, Vec::new());
+        let taken = monotonic();
+        shared.taken.store(taken, Ordering::Release);
+        shared.awake.store(true, Ordering::Release);
+        std::thread::sleep(Duration::from_millis(2));
+        assert_eq!(shared.enter().now(), clock.at(taken));
+        shared.awake.store(false, Ordering::Release);
+        assert!(shared.enter().now() >= clock.at(taken + 2_000_000));
     }
 }
