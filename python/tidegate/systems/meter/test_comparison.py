@@ -80,7 +80,15 @@ def test_one_seed_of_three_breaks_the_claim_about_any_ten_seconds() -> None:
 
 def test_a_peer_that_starves_a_flow_is_said_to() -> None:
     rows = [fair_row("drr"), fair_row("drr", 1, worst_10_s=0.3)]
-    assert holds(fair_sharing.claims_of(rows)) == {"drr-half": False}
+    assert holds(fair_sharing.claims_of(rows)) == {"drr-half": False, "drr-rate": True}
+
+
+@pytest.mark.parametrize(("error", "held"), [(0.25, False), (-0.021, False), (0.02, True)])
+def test_peers_too_are_judged_by_the_rate(error: float, held: bool) -> None:
+    claims = fair_sharing.claims_of([fair_row("bcpqp-1s", total_error=error)])
+    (rate,) = [claim for claim in claims if claim.id == "bcpqp-1s-rate"]
+    assert (rate.holds, rate.of) == (held, "peer")
+    assert held or "each flow has a Q of its own" in (rate.why or "")
 
 
 def test_each_claim_has_its_own_cause() -> None:

@@ -200,7 +200,7 @@ CONTENDERS = {
         "bcpqp",
         published_queue,
         _bcpqp,
-        weaknesses={"bound": OF_BCPQP, "burst": OF_BCPQP},
+        weaknesses={"bound": OF_BCPQP, "burst": OF_BCPQP, "rate": OF_BCPQP},
     ),
     "bcpqp-1s": Contender(
         "BC-PQP, Q of 1 s",
@@ -210,7 +210,7 @@ CONTENDERS = {
         "bcpqp",
         equal,
         _bcpqp,
-        weaknesses={"bound": OF_BCPQP, "burst": OF_BCPQP},
+        weaknesses={"bound": OF_BCPQP, "burst": OF_BCPQP, "rate": OF_BCPQP},
     ),
     "fairpolicer": Contender(
         "FairPolicer, its B",

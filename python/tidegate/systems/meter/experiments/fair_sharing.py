@@ -238,15 +238,23 @@ def claims_of(rows: list[Row]) -> list[Claim]:
                 form=Unit(),
             )
         )
-        if way.of != "ours":
-            continue
         errors = medians(own, "total_error", lambda row: str(row["cell"]))
         statement = f"{way.text}: all flows together within 2 % of the rate, from the tenth second on"
         out.append(
             between(
-                f"{name}-rate", "ours", statement, errors, -0.02, 0.02, why=way.why("rate"), form=Percents()
+                f"{name}-rate",
+                way.of,
+                statement,
+                errors,
+                -0.02,
+                0.02,
+                published=None if way.of == "ours" else "enforces the rate (abstracts)",
+                why=way.why("rate"),
+                form=Percents(),
             )
         )
+        if way.of != "ours":
+            continue
         spared = most([row for row in own if row["spared"]], "retransmits", label)
         if spared:
             statement = (
