@@ -1,5 +1,6 @@
 """One run on several threads: the tables are those of one thread."""
 
+import multiprocessing
 import os
 from pathlib import Path
 
@@ -8,9 +9,12 @@ import pytest
 from conftest import Run
 from same_results import ROUTER, digest_tables, route
 from tidegate import TidegateError
+from tidegate.backends import common
 from tidegate.cli import carrying
 from tidegate.control import Controller, SwitchApi
 from tidegate.experiments import folder, plan, running
+from tidegate.experiments.executors import processes
+from tidegate.experiments.jobs import Ended, Jobs
 from tidegate.network import Network, Switch
 from tidegate.results import TABLES, Result
 from tidegate.topologies import leaf_spine
@@ -182,9 +186,13 @@ def captured() -> Plan:
 @pytest.mark.parametrize(
     ("has", "threads", "said"),
     [
-        (8, 2, "--threads 2: 4 runs at a time on 8 processors\n"),
-        (2, 2, "--threads 2: 1 run at a time on 2 processors\n"),
-        (2, 3, "--threads 3: 1 run at a time on 2 processors; its threads take turns\n"),
+        (8, 2, "--threads 2: 4 runs at a time on 8 processors; more if the first uses fewer\n"),
+        (2, 2, "--threads 2: 1 run at a time on 2 processors; more if the first uses fewer\n"),
+        (
+            2,
+            3,
+            "--threads 3: 1 run at a time on 2 processors; its threads take turns; more if the first uses fewer\n",
+        ),
         (8, 1, ""),
     ],
 )
@@ -192,8 +200,70 @@ def test_runs_and_their_threads_share_the_processors(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], has: int, threads: int, said: str
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(has)))
-    assert carrying.beside(threads) == max(1, has // threads)
+    assert carrying.beside(threads) == has
     assert capsys.readouterr().err == said
+
+
+class Nowhere:
+    """Where tables would go."""
+
+    def write_tables(self, run: plan.Run) -> None:
+        pass
+
+    def add(self, run: plan.Run) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("used", "given", "at_once"),
+    [
+        # On two processors, runs that are to have two threads.
+        (1, [2, 1, 1, 1], 2),
+        (2, [2, 2, 2], 1),
+    ],
+)
+def test_where_the_first_run_cannot_use_threads_others_run_beside_each_other(
+    monkeypatch: pytest.MonkeyPatch, used: int, given: list[int], at_once: int
+) -> None:
+    context = multiprocessing.get_context("fork")
+    here, most, both = context.Value("i", 0), context.Value("i", 0), context.Event()
+    threads_of = context.Array("i", len(given))
+
+    def run(
+        store: object, tell: object, case: plan.Case, seed: int, backend: str, *, threads: int
+    ) -> plan.Run:
+        threads_of[seed] = threads
+        if common.on_threads is not None:
+            common.on_threads(used)
+        with here.get_lock(), most.get_lock():
+            here.value += 1
+            most.value = max(most.value, here.value)
+            if here.value == 2:
+                both.set()
+        # Long enough for another one to begin, if any may.
+        both.wait(20 if at_once > 1 and seed > 0 else 0.6)
+        with here.get_lock():
+            here.value -= 1
+        return plan.Run(case.name, seed, [], {})
+
+    monkeypatch.setattr(processes, "written", run)
+    case = plan.Case("only", Network(), "1 s", lambda result: [])
+    jobs = Jobs(None, [case], [(0, seed) for seed in range(len(given))], "sim", Nowhere(), threads=2)  # type: ignore[arg-type]
+    ended = Ended()
+    processes.Processes(2).run(jobs, lambda done, running, new: None, ended)
+    assert ended.error is None
+    assert sorted(run.seed for run in ended.runs) == list(range(len(given)))
+    assert (list(threads_of), most.value) == (given, at_once)
+
+
+def test_a_run_says_on_how_many_threads_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: set[int] = set()
+    monkeypatch.setattr(common, "on_threads", said.add)
+    fabric()[0].run("2 ms", threads=2)
+    assert said == {2}
+    said.clear()
+    Network().run("1 ms", threads=2)
+    assert said == {1}
 
 
 def test_what_all_runs_warn_of_is_said_once() -> None:

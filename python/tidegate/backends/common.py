@@ -64,6 +64,9 @@ class Watcher(Protocol):
 watcher: Watcher | None = None
 """Of the runs of this process."""
 
+on_threads: Callable[[int], None] | None = None
+"""Hears, between the slices of a simulation, on how many threads it runs."""
+
 
 @contextmanager
 def watching(by: Watcher) -> Iterator[None]:

@@ -38,6 +38,8 @@ def run(
 
     def advance(end: int) -> int:
         reached = core.run_until(end)
+        if common.on_threads is not None:
+            common.on_threads(core.threads()[0])
         agents.deliver()
         return reached
 

@@ -40,7 +40,7 @@ ClusterSettings = Annotated[
 
 
 def beside(threads: int, cluster: str | None = None) -> int:
-    """How many runs of so many threads this machine takes at once; says so where they are several threads."""
+    """How many threads this machine runs at once; says how many runs of so many threads that are, where they are several."""
     if threads == 1:
         return processors()
     if cluster is not None:
@@ -48,9 +48,11 @@ def beside(threads: int, cluster: str | None = None) -> int:
     most = max(1, processors() // threads)
     turns = "; its threads take turns" if threads > processors() else ""
     sys.stderr.write(
-        f"--threads {threads}: {counted(most, 'run')} at a time on {counted(processors(), 'processor')}{turns}\n"
+        f"--threads {threads}: {counted(most, 'run')} at a time on {counted(processors(), 'processor')}{turns}; "
+        "more if the first uses fewer
+"
     )
-    return most
+    return processors()
 
 
 @dataclass(frozen=True)

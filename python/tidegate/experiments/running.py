@@ -85,9 +85,10 @@ def run(
     complete runs are.
 
     `resume` takes the complete runs of an interrupted one there, which has to have the same parameters and version, and does the
-    others; of a complete one with the same files there is nothing to do. `processes` is how many run at once; where this process has worked with Polars already, it is one. `executor` takes the place
-    of these processes (`tidegate.experiments.executors.cluster` has one for Dask), with the same results. `progress` hears of
-    how many runs are done, with the part of those that are under way, and of how many there are; `watch` also hears of which cases
+    others; of a complete one with the same files there is nothing to do. `processes` is how many run at once, or fewer, so that they
+    use no more threads in all; where this process has worked with Polars already, it is one. `executor` takes the place of these
+    processes (`tidegate.experiments.executors.cluster` has one for Dask), with the same results. `progress` hears of how many runs
+    are done, with the part of those that are under way, and of how many there are; `watch` also hears of which cases
     run and of the runs that have ended. `live_profile` and `threads` are those of `Network.run`; results do not
     depend on `threads`.
     """

@@ -14,6 +14,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
+from tidegate.backends import common
 from tidegate.experiments.jobs import AGAIN_S, ENDING, LOOK_S, Ended, Jobs, Tell, sendable, told, written
 from tidegate.experiments.plan import Run
 from tidegate.lab.death import die_with
@@ -31,14 +32,17 @@ def _look_up() -> None:
 
 
 class Processes:
-    """Runs in so many processes at once."""
+    """Runs in processes, on so many processors: as many at once, or fewer where each has several threads.
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    Runs that begin when the first one has ended have as many threads as that had at its end.
+    """
+
+    def __init__(self, processors: int) -> None:
+        self._processors = processors
 
     def run(self, jobs: Jobs, tell: Tell, ended: Ended) -> None:
         """Run all; fewer if something ends it."""
-        _Pool(jobs, ended).run(self._most, tell)
+        _Pool(jobs, ended).run(self._processors, tell)
 
 
 class _Pool:
@@ -49,13 +53,16 @@ class _Pool:
         self._context = multiprocessing.get_context("fork")
         self._jobs = jobs
         self._waiting = deque(range(len(jobs.jobs)))
-        self._running: dict[Connection, tuple[Any, int]] = {}
+        self._running: dict[Connection, tuple[Any, int, int]] = {}
         self._stop = self._context.Value("b", 0, lock=False)
         # Each process writes numbers of its own, which are read whole.
         self._parts = self._context.Array("d", len(jobs.jobs), lock=False)
+        # What a run may have, and what the first one has: 0 until that is known.
+        self._threads = jobs.threads
+        self._first = self._context.Value("i", 0, lock=False)
         self.ended = ended
 
-    def run(self, most: int, tell: Tell) -> None:
+    def run(self, processors: int, tell: Tell) -> None:
         """Run all; fewer if something ends it."""
         with told() as came:
             try:
@@ -68,13 +75,13 @@ class _Pool:
                     if came or self.ended.error is not None:
                         self._stop.value = 1
                         self.ended.interrupted = bool(came)
-                    while self._waiting and len(self._running) < most and not self._stop.value:
+                    while self._waiting and self._has_room(processors) and not self._stop.value:
                         self._start(self._waiting.popleft())
                     before = len(self.ended.runs)
                     for pipe in wait(list(self._running), timeout=LOOK_S):
                         assert isinstance(pipe, Connection)
                         self._hear(pipe)
-                    under_way = sorted(number for _, number in self._running.values())
+                    under_way = sorted(number for _, number, _ in self._running.values())
                     done = max(float(len(self.ended.runs)), sum(self._parts))
                     tell(done, under_way, self.ended.runs[before:])
             except KeyboardInterrupt:
@@ -83,16 +90,21 @@ class _Pool:
                 # What is done is kept: it is not of those.
                 self.ended.error = self.ended.error or error
             finally:
-                for process, _ in self._running.values():
+                for process, *_ in self._running.values():
                     process.kill()
                     process.join()
+
+    def _has_room(self, processors: int) -> bool:
+        """Whether there are processors for one run more."""
+        taken = sum(threads for *_, threads in self._running.values())
+        return not self._running or taken + self._threads <= processors
 
     def _start(self, number: int) -> None:
         mine, theirs = self._context.Pipe(duplex=False)
         process = self._context.Process(target=self._child, args=(number, theirs, os.getpid()))
         process.start()
         theirs.close()
-        self._running[mine] = (process, number)
+        self._running[mine] = (process, number, self._threads)
 
     def _child(self, number: int, pipe: Connection, parent: int) -> None:
         """A run, in its process; never returns."""
@@ -111,11 +123,16 @@ class _Pool:
                 self._parts[number] = done / total
                 _look_up()
 
+            def use(threads: int) -> None:
+                self._first.value = threads
+
+            common.on_threads = use if number == 0 else None
+
             try:
                 index, seed = self._jobs.jobs[number]
                 case = self._jobs.cases[index]
                 said: Any = written(
-                    self._jobs.store, tell, case, seed, self._jobs.backend, threads=self._jobs.threads
+                    self._jobs.store, tell, case, seed, self._jobs.backend, threads=self._threads
                 )
             except KeyboardInterrupt:
                 said = None
@@ -130,7 +147,7 @@ class _Pool:
             os._exit(status)
 
     def _hear(self, pipe: Connection) -> None:
-        process, number = self._running.pop(pipe)
+        process, number, _ = self._running.pop(pipe)
         try:
             said = pipe.recv()
         except (EOFError, OSError):
@@ -141,6 +158,8 @@ class _Pool:
         finally:
             pipe.close()
         process.join()
+        if number == 0 and self._first.value:
+            self._threads = self._first.value
         if isinstance(said, Run):
             self.ended.runs.append(said)
             self._jobs.store.add(said)
