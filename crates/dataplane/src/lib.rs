@@ -5,6 +5,10 @@
 //! [`state`]; the interpreter in [`interp`] is the definition of what a program means, [`jit`] the speed; [`runtime`] is one
 //! switch's instance of a program, `path` the architectures, [`v1model`] the path of its packets through that architecture's blocks; the effects of [`control::Op`] stand in `target`.
 
+// Tests of this crate share files with those beside it, which call it by its name.
+#[cfg(test)]
+extern crate self as dataplane;
+
 mod bits;
 mod budget;
 pub mod clock;

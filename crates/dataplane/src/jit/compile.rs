@@ -77,6 +77,14 @@ impl TableShape {
             meter: table.direct_meter.as_ref().map(|meter| meter.unit),
         }
     }
+
+    /// Of all tables, and as many words as any action has data.
+    fn all(program: &Program) -> (Vec<TableShape>, Vec<u64>) {
+        let all: Vec<TableShape> =
+            program.tables.iter().map(|table| TableShape::of(program, table)).collect();
+        let most = all.iter().flat_map(|table| &table.action_words).max().copied();
+        (all, vec![0; most.unwrap_or(0)])
+    }
 }
 
 /// Codes of the errors that helpers raise.
@@ -147,15 +155,13 @@ impl Compiled {
         processor: Processor,
     ) -> Result<Compiled, JitError> {
         let errors = Errors::of(&program)?;
-        let tables: Vec<TableShape> =
-            program.tables.iter().map(|table| TableShape::of(&program, table)).collect();
-        let most = tables.iter().flat_map(|table| &table.action_words).max().copied();
+        let (tables, zeros) = TableShape::all(&program);
         let mut module = module(processor)?;
         let shape = Shape {
             stacks: stack_of_header(&program),
             written: written(&program),
             read: reads(&program),
-            zeros: vec![0; most.unwrap_or(0)],
+            zeros,
             places: places(&program),
             writes: Cell::new(true),
         };
@@ -241,9 +247,27 @@ impl Compiled {
             module: Some(module),
         })
     }
+
+    /// What helpers see of a program, where there is no code to call them.
+    #[cfg(test)]
+    pub(super) fn without_code(program: Arc<Program>, layout: Arc<Layout>) -> Compiled {
+        let (tables, zeros) = TableShape::all(&program);
+        Compiled {
+            shape: crate::state::shape(&program),
+            errors: Errors::of(&program).expect("the program has the language's errors"),
+            program,
+            layout,
+            tables,
+            zeros,
+            parsers: Vec::new(),
+            controls: Vec::new(),
+            paths: None,
+            module: None,
+        }
+    }
 }
 
-fn module(processor: Processor) -> Result<JITModule, JitError> {
+pub(super) fn module(processor: Processor) -> Result<JITModule, JitError> {
     let mut flags = settings::builder();
     let verify = if cfg!(debug_assertions) { "true" } else { "false" };
     for (name, value) in [

@@ -189,13 +189,19 @@ impl<'a, 'f> Gen<'a, 'f> {
     }
 
     /// The number of low bits of a value that can be other than zero.
-    pub fn bits(&self, value: Value) -> u32 {
-        known::bits(&self.b.func.dfg, &self.limits, value)
+    pub fn bits(&mut self, value: Value) -> u32 {
+        let bits = known::bits(&self.b.func.dfg, &self.limits, value);
+        #[cfg(test)]
+        super::tests::claims::watch(&mut self.b, value, bits);
+        bits
     }
 
     /// As [`Gen::bits`], as far as the instructions show that make the value, whatever is in variables and memory.
-    pub fn shown_bits(&self, value: Value) -> u32 {
-        known::bits(&self.b.func.dfg, &Limits::new(), value)
+    pub fn shown_bits(&mut self, value: Value) -> u32 {
+        let bits = known::bits(&self.b.func.dfg, &Limits::new(), value);
+        #[cfg(test)]
+        super::tests::claims::watch(&mut self.b, value, bits);
+        bits
     }
 
     /// A value that is known to have no bits but the low `width`, as values of that width in variables and memory are.

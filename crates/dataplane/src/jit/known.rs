@@ -1,7 +1,7 @@
 //! How large a value can be, as far as the instructions show that make it.
 //!
 //! What is known saves masks and folds of checksums. An access to memory is left unchecked only for what instructions show by
-//! themselves, without [`Limits`], which rely on what others have stored.
+//! themselves, without [`Limits`], which rely on what others have stored. `tests/claims.rs` holds what is known against values.
 
 use std::collections::HashMap;
 

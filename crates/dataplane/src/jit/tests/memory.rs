@@ -14,12 +14,12 @@ use crate::cost;
 /// Fewer under Miri, which is some thousand times slower.
 const CASES: usize = if cfg!(miri) { 12 } else { 2000 };
 
-fn bytes(rng: &mut SplitMix, count: usize) -> Vec<u8> {
+pub fn bytes(rng: &mut SplitMix, count: usize) -> Vec<u8> {
     (0..count).map(|_| rng.next_u64() as u8).collect()
 }
 
 /// The bits of bytes, from the highest of the first on.
-fn bits(of: &[u8]) -> Vec<bool> {
+pub fn bits(of: &[u8]) -> Vec<bool> {
     of.iter().flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1 == 1)).collect()
 }
 
@@ -33,7 +33,7 @@ fn limbs(of: &BigUint, count: usize) -> Vec<u64> {
 }
 
 /// Memory of a varbit that may hold `max` bits, with `length` random ones; unused bits are zero.
-fn any_varbit(rng: &mut SplitMix, length: usize, max: usize) -> Vec<u8> {
+pub fn any_varbit(rng: &mut SplitMix, length: usize, max: usize) -> Vec<u8> {
     let mut made = vec![0; 4 + max.div_ceil(8)];
     made[..4].copy_from_slice(&(length as u32).to_ne_bytes());
     let used = length.div_ceil(8);

@@ -1,10 +1,15 @@
 //! Native code against the IR's definition, without packets: expressions of every kind at many widths.
 
 mod actions;
+#[expect(unsafe_code, reason = "calls of code")]
+pub(super) mod claims;
 mod expr;
 mod lookups;
 mod malformed;
+#[expect(unsafe_code, reason = "called as code calls")]
 mod memory;
+#[expect(unsafe_code, reason = "called as code calls")]
+mod services;
 mod size;
 mod sums;
 
