@@ -157,11 +157,11 @@ impl Port for XdpPort {
         for (number, queue) in self.queues.iter_mut().enumerate() {
             queue.socket.receive(&mut queue.arrived, BATCH);
             for (index, arrived) in queue.arrived.iter().enumerate() {
-                let frame = queue.socket.packet_mut(*arrived);
+                let frame = queue.socket.packet_mut(arrived);
                 self.counts.completed += u64::from(wire::offload::complete_partial(frame));
                 self.counts.received += 1;
                 self.counts.received_bytes += frame.len() as u64;
-                let (stamp, _) = queue.socket.packet(*arrived);
+                let (stamp, _) = queue.socket.packet(arrived);
                 self.frames.push((number as u32, index as u32, stamp.unwrap_or(now).min(now)));
             }
         }
@@ -174,7 +174,7 @@ impl Port for XdpPort {
     fn frame(&self, index: usize) -> (u64, &[u8]) {
         let (queue, index, at) = self.frames[index];
         let queue = &self.queues[queue as usize];
-        (at, queue.socket.packet(queue.arrived[index as usize]).1)
+        (at, queue.socket.packet(&queue.arrived[index as usize]).1)
     }
 
     fn send(&mut self, frames: &[Box<Written>]) {

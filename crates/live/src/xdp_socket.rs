@@ -41,6 +41,18 @@ impl Mapping {
             _ => Err(io::Error::last_os_error()),
         }
     }
+
+    /// The address of so many bytes that begin `back` bytes in front of a place, which counts from the mapping's start.
+    ///
+    /// # Panics
+    /// They are not all in the mapping.
+    fn at(&self, place: u64, back: usize, length: usize) -> *mut u8 {
+        let from = usize::try_from(place).ok().and_then(|place| place.checked_sub(back));
+        let inside = from.filter(|from| from.checked_add(length).is_some_and(|end| end <= self.length));
+        let from = inside.expect("an address of the kernel's that is not in the memory");
+        // SAFETY: it is in the mapping.
+        unsafe { self.start.as_ptr().add(from) }
+    }
 }
 
 impl Drop for Mapping {
@@ -128,8 +140,9 @@ impl<T: Copy> Ring<T> {
     }
 }
 
-/// A packet that has come, in the socket's memory.
-#[derive(Debug, Clone, Copy)]
+/// A packet that has come, in the socket's memory. There is one of these for each chunk that the kernel has filled, and it is given up
+/// when the chunk goes back to the kernel ([`XdpSocket::receive`]): so whoever has one may look at the chunk, and nobody has two.
+#[derive(Debug)]
 pub struct Arrived {
     address: u64,
     length: u32,
@@ -212,8 +225,8 @@ impl XdpSocket {
     pub fn receive(&mut self, arrived: &mut Vec<Arrived>, most: usize) {
         for last in arrived.drain(..) {
             // Without a stamp of its own a packet would have that of the one before it.
-            let stamp = self.memory_at(last.address, -(STAMP as isize));
-            // SAFETY: a chunk has room for a stamp in front of each packet; it is not the kernel's yet.
+            let stamp = self.memory.at(last.address, STAMP, STAMP);
+            // SAFETY: the stamp is in the memory, and the chunk is not the kernel's yet.
             unsafe { stamp.cast::<u64>().write_unaligned(0) };
             self.fill.put(last.address - last.address % self.chunk as u64);
         }
@@ -225,30 +238,25 @@ impl XdpSocket {
         self.receive.release();
     }
 
-    fn memory_at(&self, address: u64, offset: isize) -> *mut u8 {
-        let at = (address as isize + offset) as usize;
-        assert!(at < self.memory.length, "an address of the kernel's that is not in the memory");
-        // SAFETY: it is in the mapping.
-        unsafe { self.memory.start.as_ptr().add(at) }
-    }
-
     /// When a packet came, by the monotonic clock in nanoseconds, if that is known; and its bytes.
-    pub fn packet(&self, arrived: Arrived) -> (Option<u64>, &[u8]) {
-        let stamp = self.memory_at(arrived.address, -(STAMP as isize));
-        let start = self.memory_at(arrived.address, 0);
-        // SAFETY: the kernel has written the packet, and does not touch it before its chunk is given back. In front of it are at
-        // least the 256 bytes that it leaves free.
+    pub fn packet(&self, arrived: &Arrived) -> (Option<u64>, &[u8]) {
+        let length = arrived.length as usize;
+        let stamp = self.memory.at(arrived.address, STAMP, STAMP);
+        let start = self.memory.at(arrived.address, 0, length);
+        // SAFETY: both are in the memory. The kernel has written the packet, and does not touch it before its chunk is given back, which
+        // takes the `Arrived`; who changes it has the socket alone.
         unsafe {
             let stamp = stamp.cast::<u64>().read_unaligned();
-            ((stamp != 0).then_some(stamp), std::slice::from_raw_parts(start, arrived.length as usize))
+            ((stamp != 0).then_some(stamp), std::slice::from_raw_parts(start, length))
         }
     }
 
     /// As [`XdpSocket::packet`], to change it.
-    pub fn packet_mut(&mut self, arrived: Arrived) -> &mut [u8] {
-        let start = self.memory_at(arrived.address, 0);
+    pub fn packet_mut(&mut self, arrived: &Arrived) -> &mut [u8] {
+        let length = arrived.length as usize;
+        let start = self.memory.at(arrived.address, 0, length);
         // SAFETY: as there.
-        unsafe { std::slice::from_raw_parts_mut(start, arrived.length as usize) }
+        unsafe { std::slice::from_raw_parts_mut(start, length) }
     }
 
     /// Takes back the chunks of packets that have gone.
@@ -269,8 +277,8 @@ impl XdpSocket {
             self.complete();
         }
         let Some(address) = self.free.pop() else { return false };
-        let to = self.memory_at(address, 0);
-        // SAFETY: the chunk is not the kernel's, and `frame` is not longer than a chunk.
+        let to = self.memory.at(address, 0, frame.len());
+        // SAFETY: the place is in the memory and as long as the frame, and the chunk is not the kernel's.
         unsafe { to.copy_from_nonoverlapping(frame.as_ptr(), frame.len()) };
         self.transmit.put(xdp_desc { addr: address, len: frame.len() as u32, options: 0 });
         true
@@ -335,4 +343,39 @@ fn bind(fd: RawFd, interface: i32, queue: u32) -> io::Result<()> {
     let length = size_of::<libc::sockaddr_xdp>() as libc::socklen_t;
     // SAFETY: the address is as long as is said.
     done(unsafe { libc::bind(fd, std::ptr::from_ref(&address).cast(), length) })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    /// Whatever the kernel says, no byte beside the memory is read or written.
+    #[test]
+    fn addresses_are_within_the_memory_with_all_their_bytes() {
+        let length = 2 * 4096;
+        let memory = Mapping::new(length, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0).unwrap();
+        for (place, back, count, inside) in [
+            (0, 0, length, true),
+            (0, 0, length + 1, false),
+            (256, STAMP, STAMP, true),
+            (STAMP as u64 - 1, STAMP, STAMP, false),
+            (4096, 0, 4096, true),
+            (4096, 0, 4097, false),
+            (length as u64, 0, 0, true),
+            (length as u64, 0, 1, false),
+            (u64::MAX, 0, 1, false),
+            (u64::MAX, 8, usize::MAX, false),
+            (1 << 63, 0, 1, false),
+            (16, 0, usize::MAX, false),
+        ] {
+            let found = catch_unwind(AssertUnwindSafe(|| memory.at(place, back, count)));
+            assert_eq!(found.is_ok(), inside, "{place:#x} - {back}, {count} bytes");
+            if let Ok(at) = found {
+                // SAFETY: as found.
+                unsafe { at.write_bytes(1, count) };
+            }
+        }
+    }
 }
