@@ -388,7 +388,7 @@ pub fn measure(figures: &mut Vec<Figure>) {
             name: "DualPI2, native code / by hand",
             value: native / hand,
             unit: "x",
-            goal: Some(("at most", 2.0)),
+            goal: Some(("at most", 1.5)),
         },
     ]);
 }

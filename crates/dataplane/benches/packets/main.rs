@@ -122,7 +122,7 @@ fn router(figures: &mut Vec<Figure>) {
             name: "router, native code / by hand",
             value: jit / hand,
             unit: "x",
-            goal: Some(("at most", 2.5)),
+            goal: Some(("at most", 1.25)),
         },
         Figure { name: "router, interpreter", value: interpreter, unit: "ns/packet", goal: None },
         Figure {
@@ -157,7 +157,7 @@ fn registers(figures: &mut Vec<Figure>) {
             name: "three registers, native code / by hand",
             value: jit / hand,
             unit: "x",
-            goal: Some(("at most", 2.5)),
+            goal: Some(("at most", 1.5)),
         },
     ]);
 }
@@ -185,7 +185,7 @@ fn check(
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let json = arguments.iter().any(|argument| argument == "--json");
-    let parts: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with("--")).collect();
+    let (options, parts): (Vec<&String>, Vec<&String>) = arguments.iter().partition(|a| a.starts_with('-'));
     let all: [(&str, Part); 14] = [
         ("router", router),
         ("registers", registers),
@@ -202,8 +202,18 @@ fn main() {
         ("dearest", dearest::measure),
         ("load", load::measure),
     ];
+    let names = || all.map(|(name, _)| name).join(", ");
+    if options.iter().any(|option| ["--help", "-h"].contains(&option.as_str())) {
+        println!("packets [--json] [part...]\n\nMeasures all parts, or those that are named: {}.", names());
+        return;
+    }
+    // Cargo says `--bench`.
+    if let Some(unknown) = options.iter().find(|option| !["--json", "--bench"].contains(&option.as_str())) {
+        eprintln!("there is no option {unknown}; the only ones are --json and --help");
+        std::process::exit(2);
+    }
     if let Some(unknown) = parts.iter().find(|part| all.iter().all(|(name, _)| name != *part)) {
-        eprintln!("there is no part {unknown}; give one of {}", all.map(|(name, _)| name).join(", "));
+        eprintln!("there is no part {unknown}; give one of {}", names());
         std::process::exit(2);
     }
     let mut figures = Vec::new();
