@@ -3,6 +3,8 @@
 //! Everything here works on files and gives back values: a [`serde_json::Value`] that is a command's `--json` answer
 //! with the text for people in it, or a [`Failure`], which is the one message that the user gets to see. Nothing prints.
 
+#![forbid(unsafe_code)]
+
 pub mod check;
 pub mod cli;
 pub mod load;

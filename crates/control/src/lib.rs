@@ -12,6 +12,8 @@
 //! | `error` | why something was refused: kind, object, field, reason, cure |
 //! | `describe` | what is made from the definitions: Python's dataclasses, the documentation's table |
 
+#![forbid(unsafe_code)]
+
 mod answer;
 pub mod check;
 pub mod describe;

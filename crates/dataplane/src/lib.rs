@@ -24,7 +24,9 @@ pub mod layout;
 mod parser_shape;
 mod path;
 pub mod pipeline;
+#[expect(unsafe_code, reason = "buffers taken apart and put together")]
 mod pool;
+#[allow(unsafe_code, reason = "an instruction of the processor")]
 pub mod prefetch;
 mod reads;
 mod refused;

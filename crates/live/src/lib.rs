@@ -24,16 +24,22 @@
 //! | `clock` | the network's time |
 
 mod bare;
+#[expect(unsafe_code, reason = "calls of the kernel")]
 mod bpf;
+#[expect(unsafe_code, reason = "calls of the kernel")]
 mod claim;
 mod clock;
 mod driver;
+#[expect(unsafe_code, reason = "calls of the kernel")]
 mod interface;
 mod merge;
 mod opening;
+#[expect(unsafe_code, reason = "calls of the kernel, and what they fill in")]
 mod packet;
+#[expect(unsafe_code, reason = "calls of the kernel")]
 mod packet_sender;
 mod port;
+#[expect(unsafe_code, reason = "calls of the kernel")]
 mod priority;
 mod processor;
 mod profile;
@@ -41,10 +47,14 @@ mod reopening;
 mod running;
 mod segment;
 mod shared;
+#[expect(unsafe_code, reason = "calls of the kernel, and what they fill in")]
 mod sniff;
+#[expect(unsafe_code, reason = "calls of the kernel")]
 mod tap;
+#[expect(unsafe_code, reason = "calls of the kernel")]
 mod threaded;
 mod xdp;
+#[expect(unsafe_code, reason = "memory that the kernel shares")]
 mod xdp_socket;
 
 pub use bare::forward;

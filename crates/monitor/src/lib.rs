@@ -7,6 +7,8 @@
 //! acknowledgment in either direction, and 4096 samples before they are counted by value. Segments and samples of all flows together have
 //! a number of bytes ([`Options::rtt_bytes`]), beyond which further ones are counted alone.
 
+#![forbid(unsafe_code)]
+
 mod capture;
 mod input;
 mod packet;

@@ -50,6 +50,7 @@ mod flows;
 mod forward;
 mod heap;
 mod hosts;
+#[allow(unsafe_code, reason = "a call of the kernel, of Linux alone")]
 mod large_pages;
 mod network;
 mod node;

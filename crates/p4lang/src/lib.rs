@@ -1,5 +1,7 @@
 //! P4_16 source to a checked and lowered [`ir::Program`]. No packets, no time, no I/O beyond reading includes.
 
+#![forbid(unsafe_code)]
+
 pub mod ast;
 pub mod check;
 pub mod diag;

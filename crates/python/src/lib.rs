@@ -1,5 +1,7 @@
 //! The Python module `tidegate._core`: a thin skin over [`commands`], the engine and the simulator. No logic of its own.
 
+#![forbid(unsafe_code)]
+
 mod addresses;
 mod agents;
 mod answers;

@@ -14,6 +14,8 @@
 //! | `fixed` | what is asked of a switch: the effects of [`control::FixedOp`] |
 //! | `switch` | ports with queues around a pipeline; the controller's side |
 
+#![forbid(unsafe_code)]
+
 mod fixed;
 mod generator;
 mod port;

@@ -7,6 +7,8 @@
 //! [`cc`] holds the congestion controls, one file each; each file names its source and its known deviations. [`host`] is what may stand
 //! between a host's connections and its port.
 
+#![forbid(unsafe_code)]
+
 pub mod cc;
 pub mod host;
 pub mod tcp;

@@ -9,6 +9,8 @@
 //! Parsing is exact (`0.1 us` is 100 000 ps) and refuses what is not a whole number of the smallest unit, negative, or too
 //! large. Printing uses the largest unit that loses nothing, so that what is printed parses to the same value.
 
+#![forbid(unsafe_code)]
+
 mod bytes;
 mod random;
 mod rate;

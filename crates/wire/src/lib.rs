@@ -16,6 +16,8 @@
 //! | `packet` | a packet on its way: its fields, or its bytes with room in front |
 //! | `pcap` | captures: pcap and pcapng files in, pcap files out |
 
+#![forbid(unsafe_code)]
+
 pub mod arp;
 pub mod between;
 mod bytes;

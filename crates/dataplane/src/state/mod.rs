@@ -4,6 +4,7 @@
 
 mod aging;
 pub(crate) mod exact;
+#[allow(unsafe_code, reason = "instructions that the processor has, as was asked")]
 pub mod lpm;
 pub mod meter;
 mod order;

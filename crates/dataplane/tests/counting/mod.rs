@@ -1,5 +1,7 @@
 //! An allocator that counts what each thread has, for tests of what something takes.
 
+#![allow(unsafe_code, reason = "an allocator")]
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
