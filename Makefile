@@ -150,7 +150,7 @@ soak: setup
 fuzz:
 	@tools/fuzz.sh $(or $(SECONDS),60) $(T)
 
-# The data plane's unsafe functions under Miri, about three minutes.
+# The data plane's unsafe functions under Miri, about six minutes.
 miri:
 	@tools/miri.sh
 

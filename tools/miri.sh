@@ -10,4 +10,4 @@ if ! command -v rustup >/dev/null || ! cargo +nightly miri --version >/dev/null 
     exit 1
 fi
 CARGO_TARGET_DIR=target/miri MIRIFLAGS=-Zmiri-disable-isolation \
-    cargo +nightly miri test --locked --package dataplane --lib -- bits:: pool:: jit::helpers jit::tests::memory
+    cargo +nightly miri test --locked --package dataplane --lib -- bits:: pool:: jit::helpers jit::tests::memory jit::tests::services
