@@ -1,11 +1,14 @@
 //! What compiled code calls, called from here on memory that has exactly the sizes promised: under Miri (`make miri`), which sees
 //! each access beside them, and as a test of the results.
 
-use num_bigint::BigUint;
+use num_bigint::{BigInt, BigUint};
 use p4lang::ir::HashAlgorithm;
 use units::SplitMix;
 
-use super::super::helpers::{copy, varbit, varbit_copy, varbit_eq, zero};
+use super::super::helpers::{
+    copy, varbit, varbit_copy, varbit_eq, wide_add_sat_s, wide_add_sat_u, wide_div, wide_mod, wide_sar,
+    wide_shl, wide_shr, wide_sub_sat_s, wide_sub_sat_u, zero,
+};
 use super::super::native::{Native, Outcome};
 use super::super::packet::{append, append_payload, append_varbit, grow, peek, varbit_value};
 use super::super::services::{hash_wide, payload_sum};
@@ -260,6 +263,56 @@ fn a_wide_hash_is_within_its_bounds() {
         }
         let expected = if max == BigUint::ZERO { base } else { base + BigUint::from(hash) % max };
         assert_eq!(*found, limbs(&expected, found.len()));
+    }
+}
+
+#[test]
+fn wide_numbers_are_read_and_written_in_their_words() {
+    type Two = unsafe extern "C" fn(*mut u64, *const u64, *const u64, usize);
+    type Shift = unsafe extern "C" fn(*mut u64, *const u64, u64, usize);
+    let mut rng = SplitMix::new(7);
+    for _ in 0..CASES {
+        let width = rng.between(65, 200) as usize;
+        let count = width.div_ceil(64);
+        let one = BigInt::from(1);
+        let (modulus, half) = (one.clone() << width, one.clone() << (width - 1));
+        let signed = |value: &BigInt| if *value >= half { value - &modulus } else { value.clone() };
+        let mut value = || BigInt::from(number(&bits(&bytes(&mut rng, 25))[..width]));
+        let (a, b) = (value(), value());
+        let by = rng.between(0, width as u64 + 3);
+        let stored =
+            |value: &BigInt| limbs(&value.to_biguint().expect("not negative"), count).into_boxed_slice();
+        let (a_words, b_words) = (stored(&a), stored(&b));
+        let is = |found: Box<[u64]>, expected: BigInt| {
+            assert_eq!(
+                found,
+                stored(&(((expected % &modulus) + &modulus) % &modulus)),
+                "{a}, {b}, {by}, {width}"
+            );
+        };
+        let (sa, sb) = (signed(&a), signed(&b));
+        let saturated = |value: BigInt| value.clamp(-half.clone(), &half - 1);
+        for (function, expected) in [
+            (wide_div as Two, if b == BigInt::ZERO { BigInt::ZERO } else { &a / &b }),
+            (wide_mod, if b == BigInt::ZERO { BigInt::ZERO } else { &a % &b }),
+            (wide_add_sat_u, (&a + &b).min(&modulus - 1)),
+            (wide_sub_sat_u, (&a - &b).max(BigInt::ZERO)),
+            (wide_add_sat_s, saturated(&sa + &sb)),
+            (wide_sub_sat_s, saturated(&sa - &sb)),
+        ] {
+            let mut found = vec![7; count].into_boxed_slice();
+            // SAFETY: all three have the words of the width.
+            unsafe { function(found.as_mut_ptr(), a_words.as_ptr(), b_words.as_ptr(), width) };
+            is(found, expected);
+        }
+        for (function, expected) in
+            [(wide_shl as Shift, &a << by), (wide_shr, &a >> by), (wide_sar, &sa >> by)]
+        {
+            let mut found = vec![7; count].into_boxed_slice();
+            // SAFETY: both have the words of the width.
+            unsafe { function(found.as_mut_ptr(), a_words.as_ptr(), by, width) };
+            is(found, expected);
+        }
     }
 }
 
