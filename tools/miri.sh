@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs under Miri what compiled code calls with raw addresses, and the pool of buffers: every access beside the memory that they were
-# given is an error. Compiled code itself and system calls cannot run there.
+# Runs under Miri what compiled code calls with raw addresses, the pool of buffers, and addresses in AF_XDP's memory: every access beside
+# the memory that they were given is an error. Compiled code itself and most system calls cannot run there.
 set -eu
 cd "$(dirname "$0")/.."
 unset RUSTUP_TOOLCHAIN
@@ -9,5 +9,6 @@ if ! command -v rustup >/dev/null || ! cargo +nightly miri --version >/dev/null 
     echo "this needs Miri: rustup toolchain install nightly --profile minimal -c miri -c rust-src" >&2
     exit 1
 fi
-CARGO_TARGET_DIR=target/miri MIRIFLAGS=-Zmiri-disable-isolation \
-    cargo +nightly miri test --locked --package dataplane --lib -- bits:: pool:: jit::helpers jit::tests::memory jit::tests::services
+export CARGO_TARGET_DIR=target/miri MIRIFLAGS=-Zmiri-disable-isolation
+cargo +nightly miri test --locked --package live --lib -- xdp_socket::
+cargo +nightly miri test --locked --package dataplane --lib -- bits:: pool:: jit::helpers jit::tests::memory jit::tests::services
