@@ -49,8 +49,7 @@ def beside(threads: int, cluster: str | None = None) -> int:
     turns = "; its threads take turns" if threads > processors() else ""
     sys.stderr.write(
         f"--threads {threads}: {counted(most, 'run')} at a time on {counted(processors(), 'processor')}{turns}; "
-        "more if the first uses fewer
-"
+        "more if the first uses fewer\n"
     )
     return processors()
 
