@@ -155,7 +155,7 @@ NEVER: dict[str, tuple[str, dict[str, Any], Row, str, float, float]] = {
     "held": ("meter.udp", {}, {**DATAGRAMS, "offered": 2.0}, "excess_10_s", 0.0, 0.06),
     "whole": ("meter.udp", {}, {**DATAGRAMS, "offered": 0.5}, "loss", 0.0, 0.01),
     "near": ("meter.udp_near", {}, {**DATAGRAMS, "offered": 0.9, "goodput_error": 0.0}, "loss", 0.0, 0.01),
-    "runs away": ("meter.matrix", {}, {**RATES, "congestion_control": "cubic"}, "excess_10_s", 0.2, 0.4),
+    "runs away": ("meter.matrix", {}, {**RATES, "congestion_control": "cubic"}, "excess_10_s", 0.1, 0.2),
     "overshoot": ("meter.step", {}, RATES, "overshoot", 0.0, 0.6),
     "bound": (
         "meter.second_chance",

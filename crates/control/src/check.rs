@@ -97,7 +97,10 @@ pub fn demand_values(program: &Program, table: TableId, action: u32, given: usiz
     let names: Vec<&str> = declared.params.iter().map(|p| p.name.as_str()).collect();
     let why = match &names[..] {
         [] => format!("action `{name}` takes no values, not {given}"),
-        names => format!("action `{name}` takes {count} values ({}), not {given}", names.join(", ")),
+        names => {
+            let values = if count == 1 { "value" } else { "values" };
+            format!("action `{name}` takes {count} {values} ({}), not {given}", names.join(", "))
+        }
     };
     Err(Error::invalid(why).of(format!("action `{name}`")))
 }
