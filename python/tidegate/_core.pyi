@@ -170,6 +170,7 @@ class Simulation:
         profile: str = "latency",
         processor: int | None = None,
         napi_threads: bool | None = None,
+        threads: int = 1,
     ) -> None:
         """Run by the clock, between real hosts: host, network namespace's file, interface and kind of each port."""
 

@@ -1,4 +1,4 @@
-//! The thread that runs a network by the clock.
+//! A thread that runs a network by the clock. With several of them each has a group of ports, and runs the network when it has packets.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use network::{NodeId, Outgoing};
-use parking_lot::MutexGuard;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::time::{Itimerspec, Timespec, timerfd_create, timerfd_settime};
@@ -21,10 +20,12 @@ use crate::port::{BATCH, Counts, Port};
 use crate::priority::Priority;
 use crate::processor;
 use crate::profile::Settings;
-use crate::shared::{Lateness, Shared};
+use crate::shared::{Lateness, Shared, Worker};
 use crate::threaded::Threaded;
 
 pub struct Wired {
+    /// Among all ports.
+    pub number: usize,
     /// Dropped before the port: an interface that has no NAPI any more cannot be told.
     pub threaded: Option<Threaded>,
     /// None while its interface is gone: what is to go out by it is refused.
@@ -46,6 +47,8 @@ type Arrival = (u64, u32, u32);
 
 pub struct Driver {
     shared: Arc<Shared>,
+    /// Among the threads; also that of its group of ports.
+    number: usize,
     ports: Vec<Wired>,
     /// By node, its index among the ports.
     of_node: Vec<usize>,
@@ -108,7 +111,12 @@ fn most_early(sleep: usize) -> u64 {
 }
 
 impl Driver {
-    pub fn new(shared: Arc<Shared>, ports: Vec<Wired>, settings: Settings) -> io::Result<Driver> {
+    pub fn new(
+        shared: Arc<Shared>,
+        number: usize,
+        ports: Vec<Wired>,
+        settings: Settings,
+    ) -> io::Result<Driver> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
@@ -119,7 +127,7 @@ impl Driver {
             }
         }
         add(timer.as_fd(), TIMER)?;
-        add(shared.bell.as_fd(), BELL)?;
+        add(shared.workers[number].bell.as_fd(), BELL)?;
         let mut of_node = Vec::new();
         for (index, port) in ports.iter().enumerate() {
             let node = port.host.index();
@@ -128,6 +136,7 @@ impl Driver {
         }
         Ok(Driver {
             shared,
+            number,
             ports,
             of_node,
             epoll,
@@ -153,10 +162,14 @@ impl Driver {
         })
     }
 
+    fn worker(&self) -> &Worker {
+        &self.shared.workers[self.number]
+    }
+
     pub fn run(mut self) {
         let shared = self.shared.clone();
         let turns = std::panic::AssertUnwindSafe(|| -> io::Result<()> {
-            self.settings.processor.map_or(Ok(()), processor::stay_on)?;
+            self.settings.processor.map_or(Ok(()), |first| processor::stay_on(first + self.number))?;
             let mut priority = Priority::new(self.settings.profile);
             while !shared.stopping.load(Ordering::Acquire) {
                 if shared.clock.is_over() {
@@ -180,16 +193,21 @@ impl Driver {
                 Some(Failure(format!("the thread of a live network ended by a bug: {text}")))
             }
         };
-        shared.awake.store(false, Ordering::Release);
+        self.worker().awake.store(false, Ordering::Release);
         self.publish();
-        shared.state.lock().failure = failure;
+        if let Some(failure) = failure {
+            shared.state.lock().failure.get_or_insert(failure);
+            // Without one of them the others are no switch.
+            shared.stop();
+        }
         shared.announce();
     }
 
     /// Takes ports out whose interface is gone, and in that have been opened again; to be called when no frame of theirs is in use.
     fn exchange(&mut self) -> io::Result<()> {
-        for exchange in self.shared.take_exchanges() {
-            let wired = &mut self.ports[exchange.number];
+        for exchange in self.worker().take_exchanges() {
+            let local = exchange.number / self.shared.workers.len();
+            let wired = &mut self.ports[local];
             if let Some(mut port) = wired.port.take() {
                 // It may be out already.
                 let _ = epoll::delete(&self.epoll, port.fd());
@@ -200,7 +218,7 @@ impl Driver {
                 }
             }
             let Some(Opened { port, status, threaded }) = exchange.opened else { continue };
-            let number = EventData::new_u64(exchange.number as u64);
+            let number = EventData::new_u64(local as u64);
             epoll::add(&self.epoll, port.fd(), number, EventFlags::IN)?;
             wired.errors = 0;
             (wired.port, wired.threaded) = (Some(port), threaded);
@@ -214,7 +232,7 @@ impl Driver {
         let none = epoll::Event { flags: EventFlags::empty(), data: EventData::new_u64(0) };
         let mut events = [none; BATCH];
         let mut now = if self.spin == 0 { u64::MAX } else { monotonic() };
-        self.shared.awake.store(false, Ordering::Release);
+        self.worker().awake.store(false, Ordering::Release);
         let count = loop {
             let spins = now < self.awake_until;
             match epoll::wait(&self.epoll, &mut events, spins.then_some(&Timespec::default())) {
@@ -230,14 +248,18 @@ impl Driver {
         self.wakeups += 1;
         self.timed = false;
         self.taken = monotonic();
-        self.shared.taken.store(self.taken, Ordering::Release);
-        self.shared.awake.store(true, Ordering::Release);
+        let shared = self.shared.clone();
+        let worker = &shared.workers[self.number];
+        worker.coming.store(true, Ordering::Release);
+        worker.taken.store(self.taken, Ordering::Release);
+        worker.awake.store(true, Ordering::Release);
         self.arrivals.clear();
+        let mut rung = false;
         for event in &events[..count] {
             let (flags, number) = (event.flags, event.data.u64());
             let fd = match number {
                 TIMER => self.timer.as_fd(),
-                BELL => self.shared.bell.as_fd(),
+                BELL => worker.bell.as_fd(),
                 _ => {
                     let wired = &mut self.ports[number as usize];
                     let Some(port) = &mut wired.port else { continue };
@@ -248,7 +270,7 @@ impl Driver {
                     if came >= BATCH {
                         // There may be more that has come before.
                         self.taken = self.taken.min(port.frame(came - 1).0);
-                        self.shared.taken.store(self.taken, Ordering::Release);
+                        worker.taken.store(self.taken, Ordering::Release);
                     }
                     let error = flags.intersects(EventFlags::ERR | EventFlags::HUP);
                     wired.errors = if error && came == 0 { wired.errors + 1 } else { 0 };
@@ -260,11 +282,13 @@ impl Driver {
             };
             // What it gives does not matter, but that it is then not readable.
             let _ = rustix::io::read(fd, &mut [0u8; 8]);
-            if number == TIMER {
-                self.woken();
+            match number {
+                TIMER => self.woken(),
+                // Another thread may have a packet for this one.
+                _ => rung = true,
             }
         }
-        if !self.arrivals.is_empty() {
+        if !self.arrivals.is_empty() || rung && shared.workers.len() > 1 {
             self.awake_until = monotonic() + self.spin;
         }
         if count > 1 {
@@ -309,22 +333,32 @@ impl Driver {
         // Frames may have come while somebody else had the network: they are to enter it at their times.
         let until = if self.timed { began } else { self.taken };
         pending |= network.run_through(shared.clock.at(until + self.lead)).unwrap_or(false);
-        network.take_outgoing(&mut self.outgoing);
+        network.take_outgoing(self.number, &mut self.outgoing);
+        let worker = &shared.workers[self.number];
+        worker.coming.store(false, Ordering::Release);
         let next = network.next_event();
-        shared.planned.store(next.map_or(u64::MAX, Time::as_ps), Ordering::Release);
-        MutexGuard::unlock_fair(network);
+        let due = next.map_or(u64::MAX, Time::as_ps);
+        let group = if shared.workers.len() > 1 { network.next_group() } else { None };
+        let mine = shared.sees_to(self.number, group, due);
+        // What the timer is set to otherwise stays; it will find nothing to do at worst.
+        if mine || self.armed == 0 {
+            worker.planned.store(if mine { due } else { u64::MAX }, Ordering::Release);
+        }
+        shared.give_back(network, group.map(|group| (group, due)), Some(self.number));
         if pending {
             shared.announce();
         }
         if self.send() && self.timed {
             step(&mut self.lead, monotonic() - began, LEAD_STEP, 1, MOST_LEAD);
         }
-        if shared.asked.swap(false, Ordering::AcqRel) {
+        if worker.asked.swap(false, Ordering::AcqRel) {
             self.publish();
         }
-        // What has come due meanwhile wakes the thread at once.
-        self.due = next.map_or(u64::MAX, |next| shared.clock.when(next));
-        self.arm(next.is_some());
+        if mine {
+            // What has come due meanwhile wakes the thread at once.
+            self.due = next.map_or(u64::MAX, |next| shared.clock.when(next));
+            self.arm(next.is_some());
+        }
     }
 
     /// Gives whether there was anything to send.
@@ -371,7 +405,8 @@ impl Driver {
 
     fn publish(&mut self) {
         let mut state = self.shared.state.lock();
-        for (status, wired) in state.ports.iter_mut().zip(&mut self.ports) {
+        for wired in &mut self.ports {
+            let status = &mut state.ports[wired.number];
             (status.counts, status.up) = (wired.before, false);
             if let Some(port) = &mut wired.port {
                 status.counts = wired.before.plus(port.counts());
@@ -379,9 +414,10 @@ impl Driver {
                 status.up = port.interface().is_up();
             }
         }
-        state.lateness = self.lateness.clone();
-        state.wakeups = self.wakeups;
-        state.told += 1;
+        let worker = &mut state.workers[self.number];
+        worker.lateness = self.lateness.clone();
+        worker.wakeups = self.wakeups;
+        worker.told += 1;
         self.shared.told.notify_all();
     }
 }

@@ -1,13 +1,13 @@
 //! A network in real time: the simulator's network, driven by the clock, with real hosts around it.
 //!
 //! A host that is outside ([`network::Network::set_outside`]) is reached by a port: a real interface. What comes in by it enters the
-//! network at the time at which it came; what the network delivers to the host leaves by it. One thread does all of it, and
-//! sleeps until there is a packet or something is due.
+//! network at the time at which it came; what the network delivers to the host leaves by it. One thread does all of it, or
+//! several with a group of ports each; they sleep until there is a packet or something is due.
 //!
 //! | file | what |
 //! |---|---|
 //! | `bare` | a forwarder without a network, for benchmarks |
-//! | `driver`, `priority`, `processor` | the thread, how urgent it is, and where it runs |
+//! | `driver`, `priority`, `processor` | a thread, how urgent it is, and where it runs |
 //! | `profile` | short delays, or many packets |
 //! | `running` | how a network goes live, and ends |
 //! | `shared` | what others see of it and of the network |
@@ -51,6 +51,8 @@ mod shared;
 mod sniff;
 #[expect(unsafe_code, reason = "calls of the kernel")]
 mod tap;
+#[cfg(test)]
+mod tests;
 #[expect(unsafe_code, reason = "calls of the kernel")]
 mod threaded;
 mod xdp;
@@ -61,6 +63,6 @@ pub use bare::forward;
 pub use interface::Failure;
 pub use port::{Counts, Kind};
 pub use profile::{Profile, Settings};
-pub use running::Live;
+pub use running::{Live, MOST_THREADS};
 pub use shared::{Lateness, PortStatus, Shared, Wiring};
 pub use sniff::{Heard, InOrder, Sniffer};

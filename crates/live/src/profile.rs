@@ -57,7 +57,8 @@ pub struct Settings {
     /// Segments of one TCP flow that leave together are handed to the kernel as one packet.
     pub merge: bool,
     pub profile: Profile,
-    /// The processor that the thread of the network stays on; `None`: whichever the kernel gives it.
+    /// The processor that the thread of the network stays on, and the next ones stay on those behind it; `None`: whichever the kernel
+    /// gives them.
     pub processor: Option<usize>,
     /// The kernel receives on threads of its own; `None`: as the profile says. With two processors these threads take from hosts what
     /// hosts need.

@@ -7,6 +7,7 @@ use units::Time;
 use wire::packet::{MOST_LARGE, Written};
 
 use crate::error::{BuildError, refuse};
+use crate::event::Event;
 use crate::forward::target;
 use crate::network::Network;
 use crate::node::{NO_HOST, NodeId};
@@ -16,18 +17,18 @@ use crate::outgoing::Outgoing;
 const MAX_SPARE: usize = 4096;
 
 impl Network {
-    /// Makes a host one that is not simulated.
+    /// Makes a host one that is not simulated, of a group of hosts whose frames are taken together.
     ///
     /// # Errors
     /// A node that is not a host.
-    pub fn set_outside(&mut self, host: NodeId) -> Result<(), BuildError> {
+    pub fn set_outside(&mut self, host: NodeId, group: usize) -> Result<(), BuildError> {
         self.unite("hosts are real");
         let node = &self.nodes[host.0 as usize];
         if node.host == NO_HOST {
             return refuse(format!("{} is not a host; only a host can be outside", node.name));
         }
         let index = node.host as usize;
-        self.outside.add(index, host);
+        self.outside.add(index, host, group);
         Ok(())
     }
 
@@ -45,14 +46,14 @@ impl Network {
         self.send(port, id);
     }
 
-    /// Takes what there is for hosts that are not simulated, in order of time, to the end of `into`.
-    pub fn take_outgoing(&mut self, into: &mut Vec<Outgoing>) {
-        self.outside.take(into);
+    /// Takes what there is for the hosts of a group that are not simulated, in order of time, to the end of `into`.
+    pub fn take_outgoing(&mut self, group: usize, into: &mut Vec<Outgoing>) {
+        self.outside.take(group, into);
     }
 
-    /// Whether there is anything to take.
-    pub fn has_outgoing(&self) -> bool {
-        self.outside.has_outgoing()
+    /// Whether there is anything to take for a group.
+    pub fn has_outgoing(&self, group: usize) -> bool {
+        self.outside.has_outgoing(group)
     }
 
     /// Memory for a packet that becomes bytes.
@@ -72,5 +73,16 @@ impl Network {
     /// When something happens next.
     pub fn next_event(&mut self) -> Option<Time> {
         self.events.first().map(|(at, _)| Time::from_ps(at))
+    }
+
+    /// The group of the host that what happens next is about: a packet comes out of its wire, or its wire becomes free.
+    pub fn next_group(&mut self) -> Option<usize> {
+        let port = match self.events.first()?.1 {
+            Event::Arrive(port) | Event::Free(port) => port,
+            Event::Single(packet) => self.packets.get(packet).next,
+            _ => return None,
+        };
+        let to = self.ports[port as usize].to;
+        self.outside.group(self.nodes[to as usize].host)
     }
 }

@@ -40,6 +40,12 @@ impl Histogram {
         self.total += 1;
     }
 
+    /// Adds those of another one.
+    pub fn merge(&mut self, other: &Histogram) {
+        self.counts.iter_mut().zip(&other.counts).for_each(|(count, more)| *count += more);
+        self.total += other.total;
+    }
+
     pub fn total(&self) -> u64 {
         self.total
     }

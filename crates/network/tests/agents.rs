@@ -462,7 +462,7 @@ fn packets_with_options_that_make_no_sense_are_dropped() {
     syn[24..26].fill(0);
     let check = ::wire::checksum::Sum::of(&syn[14..38]).check();
     syn[24..26].copy_from_slice(&check.to_be_bytes());
-    net.set_outside(a).unwrap();
+    net.set_outside(a, 0).unwrap();
     net.inject(a, &syn);
     net.run_until(Time::from_ms(1)).unwrap();
     assert_eq!(net.malformed_options(), 1);

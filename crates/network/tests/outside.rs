@@ -22,14 +22,14 @@ fn pair(link: &Link) -> (Network, NodeId, [NodeId; 2]) {
     let hosts = ["a", "b"].map(|name| net.host(name));
     for (host, number) in hosts.into_iter().zip([3, 7]) {
         net.link_at(host, switch, link.clone(), link.clone(), [None, Some(number)]).unwrap();
-        net.set_outside(host).unwrap();
+        net.set_outside(host, 0).unwrap();
     }
     (net, switch, hosts)
 }
 
 fn taken(net: &mut Network) -> Vec<Outgoing> {
     let mut out = Vec::new();
-    net.take_outgoing(&mut out);
+    net.take_outgoing(0, &mut out);
     out
 }
 
@@ -51,7 +51,7 @@ fn frames_pass_a_router_as_they_are_and_when_they_should() {
     let link = Link::new(Rate::from_mbps(8), Time::from_ms(1));
     for host in [a, b] {
         net.link(host, r, link.clone(), link.clone()).unwrap();
-        net.set_outside(host).unwrap();
+        net.set_outside(host, 0).unwrap();
     }
     net.run_through(Time::from_ms(5)).unwrap();
     let frame = ip_frame(1000);
@@ -65,8 +65,34 @@ fn frames_pass_a_router_as_they_are_and_when_they_should() {
     // Twice a millisecond to send 1000 bytes, and one on the way.
     let packet = Box::new(Written::from(&frame[..]));
     assert_eq!(taken(&mut net), [Outgoing { host: b, at: Time::from_ms(9), packet }]);
-    assert!(!net.has_outgoing());
+    assert!(!net.has_outgoing(0));
     assert_eq!(net.packets(), 0);
+}
+
+#[test]
+fn each_group_of_hosts_has_its_frames_and_its_events() {
+    let mut net = Network::new(1);
+    let link = Link::new(Rate::from_mbps(8), Time::from_ms(1));
+    let (a, r, b) = (net.host("a"), net.router("r"), net.host("b"));
+    for (group, host) in [(2, a), (5, b)] {
+        net.link(host, r, link.clone(), link.clone()).unwrap();
+        net.set_outside(host, group).unwrap();
+    }
+    assert_eq!(net.next_group(), None);
+    net.run_through(Time::from_ms(5)).unwrap();
+    net.inject(a, &ip_frame(1000));
+    // It arrives at the router, which is nobody's.
+    assert_eq!((net.next_event(), net.next_group()), (Some(Time::from_ms(7)), None));
+    net.run_through(Time::from_ms(7)).unwrap();
+    assert_eq!((net.next_event(), net.next_group()), (Some(Time::from_ms(9)), Some(5)));
+    net.run_through(Time::from_ms(9)).unwrap();
+    assert_eq!([0, 2, 5, 6].map(|group| net.has_outgoing(group)), [false, false, true, false]);
+    let mut out = Vec::new();
+    [0, 2, 6].into_iter().for_each(|group| net.take_outgoing(group, &mut out));
+    assert!(out.is_empty());
+    net.take_outgoing(5, &mut out);
+    assert_eq!(out.iter().map(|frame| frame.host).collect::<Vec<_>>(), [b]);
+    assert!(!net.has_outgoing(5));
 }
 
 #[test]
@@ -75,7 +101,7 @@ fn a_vlan_tag_does_not_count_for_the_mtu() {
     let (a, r) = (net.host("a"), net.router("r"));
     let link = Link::new(Rate::from_gbps(1), Time::ZERO);
     let (port, _) = net.link(a, r, link.clone(), link).unwrap();
-    net.set_outside(a).unwrap();
+    net.set_outside(a, 0).unwrap();
     let mut tagged = ip_frame(1514);
     tagged.splice(12..12, [0x81, 0, 0, 5]);
     for (frame, taken, refused) in [(ip_frame(1514), 1, 0), (ip_frame(1515), 1, 1), (tagged, 2, 1)] {
@@ -113,7 +139,7 @@ fn frames_of_all_sizes_pass_a_switch() {
     let hosts = [2, 500].map(|number| {
         let host = net.host("h");
         net.link_at(host, switch, link.clone(), link.clone(), [None, Some(number)]).unwrap();
-        net.set_outside(host).unwrap();
+        net.set_outside(host, 0).unwrap();
         host
     });
     let pipeline = net.pipeline(switch).unwrap();
@@ -144,6 +170,6 @@ fn flows_are_between_simulated_hosts() {
     let refused = net.tcp(TcpFlow::new(a, b, "cubic")).unwrap_err().to_string();
     assert_eq!(refused, "flow 0 ends at a, which is not simulated");
     let router = net.router("r");
-    let refused = net.set_outside(router).unwrap_err().to_string();
+    let refused = net.set_outside(router, 0).unwrap_err().to_string();
     assert_eq!(refused, "r is not a host; only a host can be outside");
 }

@@ -444,7 +444,7 @@ fn it_says_why_it_runs_on_one() {
     let (request, response, think) = (Bytes::new(1), Bytes::new(1), Time::ZERO);
     net.page(PageFlow { flow, request, response, objects: 1, think, persistent: true }).expect("a page");
     net.run_until(Time::from_ms(40)).expect("ways");
-    net.set_outside(a).expect("a host");
+    net.set_outside(a, 0).expect("a host");
     assert_eq!(why(&mut net), (1, "hosts are real".to_owned()));
     assert!(Network::new(1).set_threads(0).is_err());
 }

@@ -1,4 +1,4 @@
-//! Live networks for Python: the thread that runs one belongs to its `Simulation`.
+//! Live networks for Python: the threads that run one belong to its `Simulation`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,6 +38,7 @@ impl Running {
         py: Python<'_>,
         network: &Arc<Mutex<Network>>,
         ports: Vec<Wiring>,
+        threads: usize,
         settings: Settings,
     ) -> PyResult<()> {
         py.detach(|| {
@@ -45,7 +46,7 @@ impl Running {
             if running.is_some() {
                 return Err(Failure("the network is live already".to_owned()));
             }
-            *running = Some(Live::start(network.clone(), ports, settings)?);
+            *running = Some(Live::start(network.clone(), ports, threads, settings)?);
             Ok(())
         })
         .map_err(failed)

@@ -338,8 +338,10 @@ impl Simulation {
     /// Lets the network run by the clock, between real hosts: of each port the host that it stands for, the file of its network
     /// namespace (`None`: this process's), its interface, and its kind. With `merge`, segments of a TCP flow that leave together
     /// are handed to the kernel as one packet. `profile` is `latency` or `throughput`. `processor` is where its thread stays.
-    /// `napi_threads`: the kernel receives on threads of its own; `None`: as the profile says.
-    #[pyo3(signature = (ports, merge=false, profile="latency", processor=None, napi_threads=None))]
+    /// `napi_threads`: the kernel receives on threads of its own; `None`: as the profile says. There are as many `threads`, at most one
+    /// for each port; further ones stay on the next processors.
+    #[pyo3(signature = (ports, merge=false, profile="latency", processor=None, napi_threads=None, threads=1))]
+    #[allow(clippy::too_many_arguments)]
     fn go_live(
         &self,
         py: Python<'_>,
@@ -348,6 +350,7 @@ impl Simulation {
         profile: &str,
         processor: Option<usize>,
         napi_threads: Option<bool>,
+        threads: usize,
     ) -> PyResult<()> {
         let settings =
             Settings { merge, profile: profile.parse().map_err(refused)?, processor, napi_threads };
@@ -356,7 +359,7 @@ impl Simulation {
             Ok(Wiring { host, netns, interface, kind })
         };
         let ports = ports.into_iter().map(wiring).collect::<PyResult<_>>()?;
-        self.live.start(py, &self.network, ports, settings)
+        self.live.start(py, &self.network, ports, threads, settings)
     }
 
     /// Waits until `end`, or until a watched switch has news; gives the time reached.
@@ -364,7 +367,7 @@ impl Simulation {
         self.live.until(py, Time::from_ps(end))
     }
 
-    /// What the ports have done, how late frames left, and how often the thread has woken up.
+    /// What the ports have done, how late frames left, and how often the threads have woken up.
     fn live_statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.live.statistics(py)
     }

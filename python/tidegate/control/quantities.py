@@ -83,7 +83,7 @@ GROUPS = (
                 "How late frames left: quantiles by share of the frames.",
                 ("share",),
             ),
-            Quantity("wakeups", "counter", "How often the switch's thread has woken up."),
+            Quantity("wakeups", "counter", "How often the switch's threads have woken up."),
         ),
         readings.interfaces,
         lambda subject: subject.interfaces is not None and subject.statistics is not None,

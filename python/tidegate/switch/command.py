@@ -37,7 +37,9 @@ from tidegate.options import (
     ViewPort,
     program_limits,
 )
+from tidegate.processors import processors
 from tidegate.switch.ports import Mode, parse_ports
+from tidegate.units import counted
 
 log = logs.logger("tidegate.switch")
 
@@ -85,9 +87,16 @@ def switch(
     processor: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=0, help="Processor that the switch's thread stays on.", show_default=False
+            metavar="N",
+            min=0,
+            help="Processor that the switch's thread stays on; further threads stay on the next ones.",
+            show_default=False,
         ),
     ] = None,
+    threads: Annotated[
+        int,
+        typer.Option(metavar="N", min=1, max=64, help="Number of threads; each has a group of the ports."),
+    ] = 1,
     napi_threads: Annotated[
         bool | None,
         typer.Option(
@@ -173,6 +182,7 @@ def switch(
         merge,
         live_profile,
         processor,
+        threads,
         napi_threads,
         cpu_port,
         metrics_addr,
@@ -204,6 +214,7 @@ def _run(
     merge: bool,
     live_profile: LiveProfile,
     processor: int | None,
+    threads: int,
     napi_threads: bool | None,
     cpu_port: int | None,
     metrics_addr: str | None,
@@ -255,9 +266,16 @@ def _run(
         profile=live_profile.value,
         processor=processor,
         napi_threads=napi_threads,
+        threads=threads,
         seed=seed,
         metrics_cells=metrics_cells,
     )
+    if threads > live.threads:
+        log.warning("--threads %s: %s, one for each port", threads, counted(live.threads, "thread"))
+    if live.threads > processors():
+        log.warning(
+            "%s on %s: they take turns", counted(live.threads, "thread"), counted(processors(), "processor")
+        )
     if commands is not None:
         for note in live.script(commands):
             log.info("%s", note)

@@ -47,13 +47,14 @@ class LiveSwitch:
         profile: str = "latency",
         processor: int | None = None,
         napi_threads: bool | None = None,
+        threads: int = 1,
         seed: int = 0,
         metrics_cells: int | None = None,
     ) -> None:
         """`metrics_cells`: cells of each register, counter and meter that have series of their own.
 
-        `processor`: where the switch's thread stays. `napi_threads`: the kernel receives on threads of its own; `None`: with the
-        profile `throughput` and more than two processors.
+        `processor`: where the switch's thread stays, and behind it further ones. `napi_threads`: the kernel receives on threads of
+        its own; `None`: with the profile `throughput` and more than two processors. `threads`: each has a group of ports.
         """
         self.program = program
         self.ports = tuple(sorted(ports, key=lambda port: port.number))
@@ -62,6 +63,7 @@ class LiveSwitch:
         self._profile = profile
         self._processor = processor
         self._napi_threads = napi_threads
+        self.threads = max(1, min(threads, len(self.ports)))
         if queue_packets is not None:
             units.below(queue_packets, 1, 2**32, "a queue's limit in packets")
         units.seed(seed)
@@ -124,7 +126,9 @@ class LiveSwitch:
 
     def __enter__(self) -> Self:
         """Open the ports and start. Raises `TidegateError` with nothing left behind."""
-        self.core.go_live(self._wiring, self._merge, self._profile, self._processor, self._napi_threads)
+        self.core.go_live(
+            self._wiring, self._merge, self._profile, self._processor, self._napi_threads, self.threads
+        )
         return self
 
     def __exit__(
@@ -154,5 +158,5 @@ class LiveSwitch:
                 beat()
 
     def statistics(self) -> dict[str, Any]:
-        """What the ports have done, how late frames left, and how often the thread has woken up."""
+        """What the ports have done, how late frames left, and how often the threads have woken up."""
         return self.core.live_statistics()
