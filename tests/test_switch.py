@@ -293,6 +293,15 @@ def test_frames_stay_in_order(two: Place) -> None:
     assert numbers == list(range(5000))
 
 
+@needs_root
+def test_a_packet_generator_set_before_the_start_runs_though_nothing_comes(two: Place) -> None:
+    live = LiveSwitch(p4.compile(LEARNING), ports(two, "xdp"))
+    between(live)
+    live.api.generator_set(0, port=1, packet=frame(1, 2), period="10 ms")
+    with live:
+        assert two.hosts[1].receive(3) == [frame(1, 2)] * 3
+
+
 @pytest.mark.live
 def test_delay_and_rate_of_a_port(two: Place) -> None:
     one, other = ports(two, "auto")

@@ -171,6 +171,9 @@ impl Driver {
         let turns = std::panic::AssertUnwindSafe(|| -> io::Result<()> {
             self.settings.processor.map_or(Ok(()), |first| processor::stay_on(first + self.number))?;
             let mut priority = Priority::new(self.settings.profile);
+            // Something may be due before anything comes.
+            self.taken = monotonic();
+            self.turn();
             while !shared.stopping.load(Ordering::Acquire) {
                 if shared.clock.is_over() {
                     return Err(io::Error::other(
