@@ -38,6 +38,7 @@ KINDS = ("xdp", "xdp-generic", "packet", "tap")
 SINGLY = "xdp, singly"
 THROUGHPUT = "xdp, throughput"
 THROUGHPUT_SINGLY = "xdp, throughput, singly"
+TWO = ", two threads"
 BARE = {"bare": "latency", "bare, throughput": "throughput"}
 LOAD_MBPS = 1000
 DELAYS = ("1 ms", "10 ms", "50 ms")
@@ -155,15 +156,17 @@ def bridge() -> Iterator[None]:
 
 @contextmanager
 def switch(
-    kind: str, delay: str = "0 s", merge: bool = True, profile: str = "latency"
+    kind: str, delay: str = "0 s", merge: bool = True, profile: str = "latency", threads: int = 1
 ) -> Iterator[LiveSwitch]:
     """The switch, with ports of a kind."""
     with namespaces():
         if kind != "tap":
             veths()
         ports = [SwitchPort(number, f"p{number}", kind, PLACE, delay=delay) for number in (1, 2)]
+        # Several threads have no processors of their own: hosts need some.
+        processor = placement().network if threads == 1 else None
         live = LiveSwitch(
-            p4.compile(ROUTER), ports, merge=merge, profile=profile, processor=placement().network
+            p4.compile(ROUTER), ports, merge=merge, profile=profile, processor=processor, threads=threads
         )
         for number, mac in enumerate(MACS, 1):
             values = [number, "02:00:00:00:ff:00", mac]
@@ -367,6 +370,10 @@ def main() -> None:
     contenders[SINGLY] = lambda: switch("xdp", merge=False)
     contenders[THROUGHPUT] = lambda: switch("xdp", profile="throughput")
     contenders[THROUGHPUT_SINGLY] = lambda: switch("xdp", merge=False, profile="throughput")
+    for name, profile in ((SINGLY, "latency"), (THROUGHPUT_SINGLY, "throughput")):
+        contenders[name + TWO] = lambda profile=profile: switch(
+            "xdp", merge=False, profile=profile, threads=2
+        )
     runs: dict[str, list[Numbers]] = {name: [] for name in contenders if not given.only or name in given.only}
     for _ in range(given.rounds):
         for name, taken in runs.items():
