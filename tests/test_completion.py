@@ -69,6 +69,22 @@ def values(*words: str) -> list[str]:
         (("switch", "a.p4", "-i", "7@l"), ["7@lo"]),
         (("switch", "a.p4", "--no-m"), ["--no-merge"]),
         (("completion", ""), ["bash", "zsh", "fish"]),
+        (("sweep", "aqm.overload", "--column", "cu"), ["cubic_mbps"]),
+        (("sweep", "aqm.overload", "--column", "cubic_mbps:me"), ["cubic_mbps:median", "cubic_mbps:mean"]),
+        (("tune", "aqm.overload", "--minimise", "c_d"), ["c_delay_ms_mean"]),
+        (("tune", "aqm.overload", "--maximise=cu"), ["--maximise=cubic_mbps"]),
+        (("sweep", "aqm.overload", "--by", "ca"), ["case"]),
+        (("sweep", "--column", "cu"), []),
+        (("compare", "rev:abc", "--experiment", "aqm.overload", "--quantity", "cu"), ["cubic_mbps"]),
+        (("run", "meter.rates", "--cluster", "local", "--cluster-option", "n_w"), ["n_workers="]),
+        (("run", "meter.rates", "--cluster=slurm", "--cluster-option", "qu"), ["queue="]),
+        (("run", "meter.rates", "--cluster", "local", "--cluster-option", "qu"), []),
+        (("run", "meter.rates", "--cluster", "tcp://a:1", "--cluster-option", "i"), ["insecure="]),
+        (("run", "meter.rates", "--cluster-option", "qu"), ["queue="]),
+        (("run", "--live-profile", "th"), ["throughput"]),
+        (("agent", "--log-format", "j"), ["json"]),
+        (("check", "a.p4", "--limit", "state_"), ["state_bytes="]),
+        (("switch", "a.p4", "--grpc-limit", "stream_"), ["stream_bytes="]),
         (("check", "--", "--js"), [":files p4"]),
         (("nothing", ""), []),
     ],
@@ -89,10 +105,94 @@ def test_parameters_and_their_values() -> None:
     assert f"{first},{first.removeprefix('schemes=')}" not in more
 
 
+def test_columns_of_an_earlier_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        {"case": "a", "seed": 1, "scheme": scheme, "flows": flows, "rate_mbps": at / 7}
+        for at, (scheme, flows) in enumerate([("fifo", 1), ("codel", 2)] * 20)
+    ]
+
+    def put(folder: str, experiment: str, **about: object) -> None:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        Path(folder, "run.json").write_text(json.dumps({"experiment": experiment, **about}))
+
+    assert values("sweep", "meter.matrix", "--column", "") == []
+    put("runs/meter.matrix", "meter.matrix", rows=rows)
+    assert values("sweep", "meter.matrix", "--column", "") == ["flows", "rate_mbps"]
+    assert values("sweep", "meter.matrix", "--by", "") == ["case", "seed", "scheme", "flows"]
+    assert values("sweep", "meter.matrix", "--where", "sch") == ["scheme="]
+    assert values("sweep", "meter.matrix", "--where", "scheme=") == ["scheme=fifo", "scheme=codel"]
+    assert values("sweep", "meter.matrix", "--where", "rate_mbps=") == []
+    assert values("compare", "./runs/meter.matrix/", "x", "--quantity", "r") == ["rate_mbps"]
+    assert values("sweep", "meter.step", "--column", "") == []
+    put("elsewhere", "meter.step", rows=rows)
+    assert values("sweep", "meter.step", "--out", "elsewhere", "--column", "r") == ["rate_mbps"]
+    Path("my.py").write_text(OWN)
+    put("runs/sweep-my.mine", "my.mine", rows=rows)
+    assert values("sweep", "./my.py:mine", "--column", "f") == ["flows"]
+    assert values("sweep", "./my.py:marked", "--column", "") == ["late_ms"]
+    put("runs/meter.step", "another", rows=rows)
+    put("runs/meter.udp", "meter.udp", rows=[1])
+    put("runs/meter.scale", "meter.scale")
+    os.mkfifo("runs/meter.matrix/pipe")
+    Path("runs/meter.matrix/run.json").unlink()
+    Path("runs/meter.matrix/pipe").rename("runs/meter.matrix/run.json")
+    for name in ("step", "udp", "scale", "matrix"):
+        assert values("sweep", f"meter.{name}", "--column", "") == []
+
+
+def test_settings_that_are_written_here_are_those_of_dask_and_of_the_server() -> None:
+    from dataclasses import fields
+
+    from tidegate.experiments.executors import cluster_options
+    from tidegate.experiments.executors.cluster import INSECURE
+    from tidegate.p4runtime import Limits
+
+    assert [one.name for one in fields(Limits)] == list(completion.GRPC_LIMITS)
+    assert completion.INSECURE == INSECURE
+    pytest.importorskip("dask_jobqueue")
+    assert set(completion.CLUSTER_OPTIONS["local"]) <= cluster_options._of_local()
+    assert set(completion.CLUSTER_OPTIONS["slurm"]) <= cluster_options._of_slurm()
+
+
+def test_captures_behind_ports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("cap[1].pcap").touch()
+    Path("captures").mkdir()
+    assert values("replay", "a.p4", "--in", "1=cap") == ["1=cap[1].pcap", "1=captures/"]
+    assert values("replay", "a.p4", "--in", "1=cap[") == ["1=cap[1].pcap"]
+
+
+def test_values_have_names() -> None:
+    """`VALUE` says nothing, in help, man pages and completion."""
+    nameless = [
+        (command.name, one.names)
+        for command in tree().all()
+        for one in command.parameters
+        if one.value == "VALUE"
+    ]
+    assert nameless == []
+
+
+def test_no_column_or_setting_makes_completion_slow() -> None:
+    """What takes long to import is not imported for a column or a setting, once the experiments are kept."""
+    completion.experiments()
+    code = (
+        "import sys; from tidegate.cli.completion import candidates\n"
+        "for words in (['sweep', 'aqm.overload', '--column', ''], ['run', '--cluster-option', ''], "
+        "['switch', 'a.p4', '--grpc-limit', '']):\n    assert candidates(words)\n"
+        "print([one for one in ('numpy', 'polars', 'grpc', 'distributed', 'matplotlib') if one in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "[]\n"
+
+
 OWN = """
 from tidegate.experiments import Plan, experiment
 print("run")
-@experiment("my.marked", quick={"late_s": 1.0})
+@experiment("my.marked", quick={"late_s": 1.0}, table=("late_ms",))
 def marked(early_s: float = 1.0, late_s: float = 2.0):
     "What is marked."
 def mine(flows: int = 2) -> Plan: ...
@@ -238,6 +338,11 @@ TYPED = [
     ("tidegate tune meter.rates --range dura", "duration_s="),
     ("tidegate sweep meter.rates --over schemes=paper,shap", "schemes=paper,shaper"),
     ("tidegate run meter.rates --cluster sl", "slurm"),
+    ("tidegate run meter.rates --cluster local --cluster-option n_w", "n_workers="),
+    ("tidegate sweep aqm.overload --column cu", "cubic_mbps"),
+    ("tidegate sweep aqm.overload --column cubic_mbps:med", "cubic_mbps:median"),
+    ("tidegate sweep aqm.overload --by ca", "case"),
+    ("tidegate replay prog.p4 --in 1=oth", "1=other.txt"),
     ("tidegate run meter.rates --cluster tl", "tls://"),
     ("tidegate compare rev", "rev:"),
     ("tidegate compare codel results/o", "results/one/"),

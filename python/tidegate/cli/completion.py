@@ -7,6 +7,7 @@ shell completes itself. A candidate that ends with `=`, `:` or `/` is to be foll
 from __future__ import annotations
 
 import ast
+import glob
 import importlib.util
 import json
 import os
@@ -17,12 +18,12 @@ from contextlib import suppress
 from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from tidegate import systems
-from tidegate._core import TidegateError
+from tidegate._core import TidegateError, default_limits
 from tidegate.command_tree import Command, Parameter, tree
 from tidegate.files import limited
 
@@ -37,6 +38,31 @@ SCENARIOS = "reference.scenarios"
 SHELLS = ("bash", "zsh", "fish")
 GROUPS = ("tidegate.systems", "tidegate.experiments")
 """Entry points of packages that bring experiments, as `experiments.packages` has them, which takes long to import."""
+AGGREGATES = ("median", "mean", "min", "max", "p95", "p99")
+OF_A_RUN = ("case", "seed")
+MOST_RUN = 8 << 20
+"""Bytes of an earlier run's `run.json` that is looked at for columns."""
+MOST_VALUES = 20
+"""Of a column; one with more is measured, and nobody chooses rows by it."""
+CLUSTER_OPTIONS = {
+    "local": ("n_workers", "memory_limit", "local_directory", "dashboard_address", "host", "interface"),
+    "slurm": (
+        "jobs", "queue", "account", "cores", "memory", "walltime", "interface", "shared_temp_directory",
+        "local_directory", "log_directory", "job_extra_directives", "job_script_prologue", "worker_extra_args",
+    ),
+}  # fmt: skip
+"""Settings that are used; to ask Dask for all takes a second."""
+INSECURE = "insecure"
+GRPC_LIMITS = (
+    "message_bytes", "parsed_bytes", "waiting_bytes", "stream_bytes", "source_bytes", "compile_cpu_s",
+    "compile_s", "compile_bytes", "compilations", "p4info_bytes", "calls", "calls_per_client",
+    "calls_per_primary", "large_answers", "call_s", "request_s", "stalled_s", "streams", "streams_per_client",
+    "roles", "role_name", "role_objects", "role_bytes", "messages_per_stream", "bytes_per_stream",
+    "digests_per_list", "digests_sent", "updates", "updates_at_once", "cells", "requests", "entities",
+    "answer_bytes", "looks", "connections", "connections_per_address", "connections_spare",
+    "calls_per_connection", "idle_s", "keepalive_s", "ping_ms", "handshake_s", "header_bytes",
+)  # fmt: skip
+"""The fields of `p4runtime.Limits`, which takes half a second to import."""
 
 
 class Shell(StrEnum):
@@ -136,9 +162,8 @@ def _values(parameter: Parameter, start: str, arguments: list[str], words: list[
         yield from _matching(start, ((one, "") for one in parameter.choices))
     elif kind == "A B...":
         known = experiments()
-        schemes = [(one, "A scheme") for one in known[SCENARIOS][1]["schemes"]]
-        others = [(name, one[0]) for name, one in known.items()]
-        yield from _matching(start, [*schemes, *others, ("rev:", "A revision of git")])
+        schemes = [(one, "A scheme") for one in known[SCENARIOS].parameters["schemes"]]
+        yield from _matching(start, [*schemes, *_summaries(known), ("rev:", "A revision of git")])
         yield from _own(start)
     elif kind == "FILE.py:FUNCTION":
         yield from _own(start)
@@ -157,8 +182,33 @@ def _values(parameter: Parameter, start: str, arguments: list[str], words: list[
         yield from list(_matching(start, both)) or _own(start)
     elif {"--set", "--over", "--range"}.intersection(parameter.names):
         yield from _settings(start, _parameters(arguments, words))
+    elif "--limit" in parameter.names:
+        yield from _settings(start, {name: [] for name, _ in default_limits()})
+    elif "--grpc-limit" in parameter.names:
+        yield from _settings(start, {name: [] for name in GRPC_LIMITS})
+    elif "--cluster-option" in parameter.names:
+        yield from _settings(start, _cluster_options(_given("--cluster", words)))
+    elif "--where" in parameter.names:
+        rows = _rows(arguments, words)
+        yield from _settings(start, {name: _texts(rows, name) for name in _columns(rows)})
+    elif "--by" in parameter.names:
+        rows = _rows(arguments, words)
+        names = [name for name in _columns(rows) if _texts(rows, name)]
+        yield from _matching(start, ((one, "") for one in names or _shown(arguments, words)))
+    elif kind == "NAME[:AGGREGATE]" or "--quantity" in parameter.names:
+        rows = _rows(arguments, words)
+        names = [name for name in _columns(rows) if any(type(row.get(name)) in (int, float) for row in rows)]
+        known_names = [name for name in names or _shown(arguments, words) if name not in OF_A_RUN]
+        name, colon, _ = start.partition(":")
+        if colon and kind != "NAME":
+            yield from _matching(start, ((f"{name}:{one}", "") for one in AGGREGATES))
+        else:
+            yield from _matching(start, ((one, "") for one in known_names))
     elif kind == "IFACE":
         yield from _matching(start, ((name, "") for name in _interfaces()))
+    elif kind == "PORT=FILE" and "=" in start:
+        port, _, path = start.partition("=")
+        yield from _matching(start, ((f"{port}={one}", "") for one in _paths(path)))
     elif kind == "PORT@INTERFACE" and "@" in start:
         port = start.partition("@")[0]
         yield from _matching(start, ((f"{port}@{name}", "") for name in _interfaces()))
@@ -179,24 +229,91 @@ def _settings(start: str, parameters: dict[str, list[str]]) -> Iterator[str]:
     yield from _matching(start, ((f"{name}={before}{comma}{value}", "") for value in rest))
 
 
-def _parameters(arguments: list[str], words: list[str]) -> dict[str, list[str]]:
-    """The parameters of the experiment that a command is given, with the values that are known."""
+def _given(option: str, words: list[str]) -> str:
+    """The last value of an option among the words; empty: none."""
+    pairs = [
+        *pairwise(words),
+        *(tuple(word.split("=", 1)) for word in words if word.startswith(f"{option}=")),
+    ]
+    return next((value for name, value in reversed(pairs) if name == option), "")
+
+
+def _cluster_options(cluster: str) -> dict[str, list[str]]:
+    if "://" in cluster:
+        return {INSECURE: ["true"]}
+    names = CLUSTER_OPTIONS.get(cluster) or dict.fromkeys(sum(CLUSTER_OPTIONS.values(), ()))
+    return {name: [] for name in names}
+
+
+def _experiment(arguments: list[str], words: list[str]) -> About | None:
+    """The experiment that a command is given."""
     known = experiments()
-    of_revisions = [after for word, after in pairwise(words) if word == "--experiment"]
-    for name in [*of_revisions, *arguments]:
+    for name in [_given("--experiment", words), *arguments]:
         if name in known:
-            return known[name][1]
-        if name in known[SCENARIOS][1]["schemes"]:
-            return known[SCENARIOS][1]
+            return known[name]
+        if name in known[SCENARIOS].parameters["schemes"]:
+            return known[SCENARIOS]
         path, _, function = name.partition(":")
         own = _of_file(path)
         if function in own or len(own) == 1:
-            return own[function or next(iter(own))][1]
-    return {}
+            return own[function or next(iter(own))]
+    return None
+
+
+def _parameters(arguments: list[str], words: list[str]) -> dict[str, list[str]]:
+    """The parameters of the experiment that a command is given, with the values that are known."""
+    one = _experiment(arguments, words)
+    return {} if one is None else one.parameters
+
+
+def _shown(arguments: list[str], words: list[str]) -> list[str]:
+    """The columns that a terminal shows of the experiment."""
+    one = _experiment(arguments, words)
+    return [] if one is None else one.columns
+
+
+def _rows(arguments: list[str], words: list[str]) -> list[dict[str, Any]]:
+    """The rows of a folder that is given, or of an earlier run of the experiment where such runs are put: what columns there are
+    is known only from a run.
+    """
+    for folder in arguments:
+        if rows := _of_folder(Path(folder).expanduser(), None):
+            return rows
+    one = _experiment(arguments, words)
+    if one is None:
+        return []
+    runs = Path("runs")
+    places = [
+        Path(_given("--out", words) or "."),
+        runs / one.name,
+        runs / f"sweep-{one.name}",
+        runs / "compare" / one.name,
+    ]
+    return next((rows for place in places if (rows := _of_folder(place, one.name))), [])
+
+
+def _of_folder(folder: Path, experiment: str | None) -> list[dict[str, Any]]:
+    with suppress(OSError, ValueError, RecursionError, KeyError, TypeError):
+        file = folder / "run.json"
+        if file.is_file():
+            record = json.loads(limited(file, MOST_RUN))
+            if experiment in (None, record["experiment"]):
+                return [row for row in record["rows"] if isinstance(row, dict)]
+    return []
+
+
+def _columns(rows: list[dict[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(name for row in rows for name in row))
+
+
+def _texts(rows: list[dict[str, Any]], name: str) -> list[str]:
+    """The values of a column as they are printed, where they are few."""
+    values = dict.fromkeys(str(row[name]) for row in rows if name in row)
+    return list(values) if len(values) <= MOST_VALUES else []
 
 
 def _summaries(known: Known) -> list[tuple[str, str]]:
-    return [(name, summary) for name, (summary, _) in known.items()]
+    return [(name, one.summary) for name, one in known.items()]
 
 
 def _own(start: str) -> Iterator[str]:
@@ -217,12 +334,25 @@ def _of_file(name: str) -> Known:
             if file.is_file():
                 for one in ast.parse(limited(file, MOST_SOURCE)).body:
                     if isinstance(one, ast.FunctionDef) and _gives_plan(one):
-                        text = (ast.get_docstring(one) or "").partition("\n")[0]
-                        found[one.name] = (
-                            text,
+                        name, columns = _registered(one) or (f"{file.stem}.{one.name}", [])
+                        found[one.name] = About(
+                            name,
+                            (ast.get_docstring(one) or "").partition("\n")[0],
                             {each.arg: [] for each in one.args.args + one.args.kwonlyargs},
+                            columns,
                         )
     return found
+
+
+def _registered(function: ast.FunctionDef) -> tuple[str, list[str]] | None:
+    """The name and the columns of `@experiment(NAME, table=COLUMNS)`, where they are written out."""
+    for one in function.decorator_list:
+        with suppress(AttributeError, IndexError, ValueError, TypeError):
+            given = {word.arg: word.value for word in one.keywords}  # type: ignore[attr-defined]
+            name = given.get("name") or one.args[0]  # type: ignore[attr-defined]
+            columns = ast.literal_eval(given["table"]) if "table" in given else ()
+            return str(ast.literal_eval(name)), [str(column) for column in columns]
+    return None
 
 
 def _gives_plan(function: ast.FunctionDef) -> bool:
@@ -231,14 +361,30 @@ def _gives_plan(function: ast.FunctionDef) -> bool:
     return "Plan" in names[:1] or "experiment" in names[1:]
 
 
+def _paths(start: str) -> list[str]:
+    """Files and folders whose paths begin so; a folder's ends with a slash."""
+    found = sorted(glob.glob(f"{glob.escape(start)}*"))
+    return [f"{one}/" if Path(one).is_dir() else one for one in found]
+
+
 def _interfaces() -> list[str]:
     with suppress(OSError):
         return sorted(os.listdir("/sys/class/net"))
     return []
 
 
-Known = dict[str, tuple[str, dict[str, list[str]]]]
-"""Of each experiment its summary, and of each parameter the values that are known."""
+class About(NamedTuple):
+    """What is known of an experiment."""
+
+    name: str
+    summary: str
+    parameters: dict[str, list[str]]
+    """With their values, where they are known."""
+    columns: list[str]
+    """That a terminal shows."""
+
+
+Known = dict[str, About]
 
 
 def experiments() -> Known:
@@ -248,14 +394,16 @@ def experiments() -> Known:
     with suppress(OSError, ValueError, KeyError, TypeError):
         kept = json.loads(place.read_text())
         if kept["stamp"] == stamp:
-            return {name: (summary, values) for name, (summary, values) in kept["experiments"].items()}
+            return {name: About(*one) for name, one in kept["experiments"].items()}
     from tidegate.experiments import all_experiments
     from tidegate.files import replacing
 
     found: Known = {
-        name: (
+        name: About(
+            name,
             one.summary,
             {name: [str(v) for v in about.get("known", ())] for name, about in one.about().items()},
+            list(one.table),
         )
         for name, one in all_experiments().items()
     }

@@ -146,6 +146,7 @@ def run(
         LiveProfile | None,
         typer.Option(
             "--live-profile",
+            metavar="latency|throughput",
             help="Tune live ports for short, even delays or for packets per second.  [default: latency]",
             show_default=False,
         ),

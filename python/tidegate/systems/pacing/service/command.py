@@ -123,7 +123,7 @@ def run(
     ] = None,
     log_format: Annotated[
         LogFormat | None,
-        typer.Option(help="Form of the lines on standard error.", show_default="text"),
+        typer.Option(metavar="text|json", help="Form of the lines on standard error.", show_default="text"),
     ] = None,
 ) -> None:
     """Pace this host's TCP flows at the rates that pacing switches tell, until Ctrl-C or SIGTERM.
