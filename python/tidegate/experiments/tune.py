@@ -29,8 +29,9 @@ from tidegate.experiments.plan import Run
 from tidegate.experiments.registry import Experiment, converted, find
 from tidegate.experiments.running import Interrupted
 from tidegate.experiments.sweep import Points
-from tidegate.experiments.tune_batch import BATCH, WHO, Journal, here, is_left, sampler
+from tidegate.experiments.tune_batch import BATCH, JOURNAL, WHO, Journal, here, is_left, sampler
 from tidegate.experiments.tune_figure import draw
+from tidegate.experiments.tune_storage import goes_on, journal_file
 from tidegate.files import json_text, replacing, why
 from tidegate.units import counted
 
@@ -40,6 +41,7 @@ ABOUT = "tidegate"
 """The attribute of a study that says what it is of."""
 JUDGED_BY = ("objectives", "where")
 """Of what a study is of: what no trial depends on before it has a value."""
+OTHER_FILE = "does not hold studies of Optuna's; give another file, or one that is not there yet"
 WHY = "no value"
 """The attribute of a trial whose objectives are not finite: why."""
 
@@ -212,9 +214,12 @@ def _kept_by(storage: str) -> Iterator[None]:
         yield
     except (OptunaError, sqlalchemy.exc.SQLAlchemyError, ImportError) as error:
         cause = error.__cause__ or error
-        raise TidegateError(f"--storage {storage}: {str(cause).splitlines()[0]}") from None
+        cause = getattr(cause, "orig", None) or cause
+        raise TidegateError(f"--storage {storage}: {str(cause).splitlines()[0]}{goes_on(cause)}") from None
     except OSError as error:
-        raise TidegateError(f"--storage {storage}: {why(error)}") from None
+        raise TidegateError(f"--storage {storage}: {why(error)}{goes_on(error)}") from None
+    except json.JSONDecodeError:
+        raise TidegateError(f"--storage {storage}: {OTHER_FILE}") from None
     except _OfRuns as ended:
         raise ended.error from ended.error.__cause__
 
@@ -223,16 +228,11 @@ def _storage(text: str) -> Any:
     """A URL of a database, or a file that is written at its end only, which folders of networks carry too."""
     if "://" in text:
         return text
-    from optuna.storages import JournalStorage
-    from optuna.storages.journal import JournalFileBackend
-
     try:
         # It reads what is there.
-        return JournalStorage(JournalFileBackend(text))
+        return journal_file(text)
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise TidegateError(
-            f"--storage {text}: does not hold studies of Optuna's; give another file, or one that is not there yet"
-        ) from None
+        raise TidegateError(f"--storage {text}: {OTHER_FILE}") from None
 
 
 def run(
@@ -321,7 +321,8 @@ def _demand_there(out: Path, storage: str | None, name: str) -> None:
 
 def _demand_folder(out: Path) -> None:
     try:
-        if out.exists() and any(out.iterdir()) and not (out / STUDY).exists() and not (out / RECORD).exists():
+        ours = any((out / name).exists() for name in (STUDY, RECORD, JOURNAL))
+        if out.exists() and any(out.iterdir()) and not ours:
             raise TidegateError(f"{out} exists and does not hold a study; give another folder with --out")
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -665,8 +666,8 @@ def _written(task: Task, study: Any, out: Path, storage: str, warnings: list[str
             file.write(figure)
         with replacing(out / REPORT) as file:
             file.write(report.of_study(answer, figure).encode())
-    except OSError as error:
+    except TidegateError as error:
         raise TidegateError(
-            f"{out}: the study could not be written: {why(error)}; it is in {storage}"
+            f"{error}; nothing is lost: the trials are in {storage}, and the same command writes the files"
         ) from None
     return Answer(answer)

@@ -18,6 +18,7 @@ from typing import Any
 from tidegate.experiments.jobs import NotCarriedOut
 from tidegate.experiments.plan import Run
 from tidegate.experiments.record import MOST_BYTES, NOT_FINITE, not_finite, restore
+from tidegate.experiments.tune_storage import goes_on
 from tidegate.files import json_text, limited, why
 
 JOURNAL = "runs.jsonl"
@@ -122,5 +123,5 @@ class Journal:
             raise self._refused(error) from None
 
     def _refused(self, error: Exception) -> NotCarriedOut:
-        reason = why(error) if isinstance(error, OSError) else str(error)
+        reason = f"{why(error)}{goes_on(error)}" if isinstance(error, OSError) else str(error)
         return NotCarriedOut(f"{self._path}: the runs of a batch cannot be kept there: {reason}")
