@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import logging
 import random
 import re
 import shutil
@@ -91,8 +92,10 @@ def test_a_reload_takes_the_form_of_the_lines(capsys: pytest.CaptureFixture[str]
     try:
         service._reload(pacer)
         assert json.loads(capsys.readouterr().err)["message"] == "reloaded"
+        logging.getLogger("another").warning("of another")
+        assert json.loads(capsys.readouterr().err)["message"] == "of another"
     finally:
-        logs.listen("tidegate.agent", as_json=False)
+        logs.serve("tidegate.agent", as_json=False)
 
 
 @pytest.mark.parametrize(

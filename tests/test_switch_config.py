@@ -109,6 +109,37 @@ def test_an_error_is_a_line_of_json_too(tidegate: Run) -> None:
     assert "the port 'x'" in line["message"]
 
 
+def test_what_controllers_and_python_say_is_a_line_of_json_too(tmp_path: Path) -> None:
+    controller = tmp_path / "controller.py"
+    controller.write_text(
+        "import logging, warnings\n"
+        "logging.getLogger('tidegate.router').warning('%s queues', 2)\n"
+        "try: 1 / 0\nexcept ZeroDivisionError: logging.getLogger('mine').exception('mine')\n"
+        "warnings.warn('old')\ncontrollers = []\n"
+    )
+
+    def said(*words: str) -> str:
+        command = [
+            sys.executable,
+            "-m",
+            "tidegate.cli",
+            "switch",
+            PROGRAM,
+            "-i",
+            "x",
+            "--controller",
+            controller,
+        ]
+        return subprocess.run([*command, *words], capture_output=True, text=True, check=False).stderr
+
+    lines = [json.loads(line) for line in said("--log-format", "json").splitlines()]
+    assert [one["level"] for one in lines] == ["warning", "error", "warning", "error"]
+    assert lines[0]["message"] == "2 queues"
+    assert lines[1]["message"].startswith("mine\nTraceback")
+    assert "old" in lines[2]["message"]
+    assert said().startswith("2 queues\nmine\nTraceback")
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [

@@ -18,11 +18,14 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The object of a record."""
+        message = record.getMessage()
+        if record.exc_info:
+            message += f"\n{self.formatException(record.exc_info)}"
         said = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
             + f".{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
-            "message": record.getMessage(),
+            "message": message,
         }
         return json.dumps(said, ensure_ascii=False)
 
@@ -72,11 +75,33 @@ def is_json(name: str) -> bool:
     return any(isinstance(one.formatter, JsonLines) for one in logging.getLogger(name).handlers)
 
 
+def report(text: str) -> None:
+    """Say what went wrong, to standard error, in the form of `--log-format`."""
+    if is_json(ERRORS):
+        logging.getLogger(ERRORS).error("%s", text)
+    else:
+        sys.stderr.write(f"{text}\n")
+
+
+def serve(name: str, *, as_json: bool) -> None:
+    """`listen` for the service that this process is: what other loggers and Python warn of, as those of controllers, has its form too."""
+    listen(name, as_json=as_json)
+    root = logging.getLogger()
+    root.handlers = [one for one in root.handlers if not isinstance(one, _StandardError)]
+    if as_json:
+        root.handlers.append(_handler(as_json=True))
+    logging.captureWarnings(as_json)
+
+
 def listen(name: str, *, as_json: bool) -> None:
     """Have the logger of a service write lines of this form."""
-    handler = _StandardError()
-    handler.setFormatter(JsonLines() if as_json else logging.Formatter("%(message)s"))
     made = logging.getLogger(name)
-    made.handlers = [handler]
+    made.handlers = [_handler(as_json=as_json)]
     made.setLevel(logging.INFO)
     made.propagate = False
+
+
+def _handler(*, as_json: bool) -> logging.Handler:
+    handler = _StandardError()
+    handler.setFormatter(JsonLines() if as_json else logging.Formatter("%(message)s"))
+    return handler

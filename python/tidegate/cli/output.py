@@ -118,10 +118,7 @@ def report_bug(error: BaseException) -> None:
 
 def report(text: str) -> None:
     """Say what went wrong: to standard error, in the form of `--log-format`, and with `--json` as the one object."""
-    if logs.is_json(logs.ERRORS):
-        logs.logger(logs.ERRORS).error("%s", text)
-    else:
-        sys.stderr.write(f"{text}\n")
+    logs.report(text)
     if "--json" in sys.argv[1:]:
         place = PLACE.match(text)
         found: dict[str, Any] = {"message": text}

@@ -168,7 +168,7 @@ def switch(
     log_format: LogFormatOption = LogFormat.TEXT,
 ) -> None:
     """Run a program as a switch between interfaces, until Ctrl-C or SIGTERM. Needs root."""
-    logs.listen("tidegate.switch", as_json=log_format is LogFormat.JSON)
+    logs.serve(log.name, as_json=log_format is LogFormat.JSON)
     _run(
         program,
         interface,

@@ -18,6 +18,7 @@ from typing import Any, Self
 
 import numpy.typing as npt
 
+from tidegate import logs
 from tidegate._core import TidegateError
 from tidegate.view.channel import Channel
 from tidegate.view.frames import pack
@@ -31,7 +32,7 @@ ABSENT_S = 10.0
 """Nobody looks at a run that is paused for so long: it goes on."""
 PATIENCE_S = 20.0
 """A browser that does not take a message for so long is gone."""
-ENDED = "the process that serves the page has ended\n"
+ENDED = "the process that serves the page has ended"
 
 
 class Page:
@@ -114,7 +115,7 @@ class Page:
         if self._channel.gone and not self._told:
             self._told = True
             self.readers = 0
-            sys.stderr.write(ENDED)
+            logs.report(ENDED)
         return self._told
 
     def begin(self, about: Mapping[str, Any]) -> None:

@@ -164,7 +164,7 @@ def run(
     if config is not None:
         logs.of_file(settings.form_of_logs(config))
     now = read()
-    logs.listen(log.name, as_json=now.log_format == LogFormat.JSON)
+    logs.serve(log.name, as_json=now.log_format == LogFormat.JSON)
     Service(now, read).run()
 
 

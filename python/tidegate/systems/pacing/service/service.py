@@ -256,7 +256,7 @@ class Service:
             log.error("not reloaded, all stays as it was: %s", error)
             return
         self._settings = settings
-        logs.listen(log.name, as_json=settings.log_format == "json")
+        logs.serve(log.name, as_json=settings.log_format == "json")
         log.info("reloaded")
 
     def _look(self, pacer: Pacer) -> None:
