@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from live import needs_agents
 from namespaces import needs_root
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -40,6 +41,62 @@ try:
     TidegateSwitch("s2")
 except Exception as error:
     print(error)
+"""
+
+CONTROLLER = """
+from tidegate.systems.pacing.controller import ManagedLink, PacingController
+
+controllers = PacingController({}, {2: ManagedLink("20 Mbit/s", number=1)}, wires={1: 2, 2: 1})
+"""
+PACED = """
+import subprocess
+import sys
+from mininet.log import setLogLevel
+from mininet.net import Mininet
+from tidegate.mininet import PacedHost, TidegateSwitch
+
+setLogLevel("critical")
+program, controller, sender, receiver = sys.argv[1:5]
+net = Mininet(controller=None, autoStaticArp=True)
+try:
+    s1 = net.addSwitch("s1", cls=TidegateSwitch, program=program, options=["--controller", controller])
+    h1, h2 = net.addHost("h1", cls=PacedHost, agent=["--no-lend"]), net.addHost("h2")
+    for host in (h1, h2):
+        net.addLink(host, s1)
+    net.start()
+    for source, sink in ((h1, h2), (h2, h1)):
+        with sink.popen([sys.executable, receiver], stdout=subprocess.PIPE, text=True) as listening:
+            listening.stdout.readline()
+            with source.popen([sys.executable, sender, sink.IP()]):
+                print(source.name, listening.stdout.read().strip())
+finally:
+    net.stop()
+"""
+SENDER = """
+import socket
+import sys
+
+with socket.create_connection((sys.argv[1], 5201)) as one:
+    try:
+        while True:
+            one.sendall(bytes(1 << 16))
+    except OSError:
+        pass
+"""
+RECEIVER = """
+import socket
+import time
+
+with socket.create_server(("", 5201)) as server:
+    print("ready", flush=True)
+    one, _ = server.accept()
+    begin, got, since = time.monotonic(), 0, None
+    while (now := time.monotonic() - begin) < 4:
+        size = len(one.recv(1 << 16))
+        if now > 2:
+            since = since or now
+            got += size
+    print(got * 8 / (now - since) / 1e6)
 """
 
 
@@ -81,6 +138,22 @@ def test_a_network_of_mininet(tmp_path: Path, python: dict[str, str]) -> None:
     assert "s2: no program is given; write program='PROG.p4'" in done.stdout
     left = subprocess.run(["pgrep", "-f", str(commands)], capture_output=True, text=True, check=False)
     assert left.stdout == ""
+
+
+@needs_root
+@needs_agents
+def test_the_agent_of_a_host_of_mininet_paces_its_flows(tmp_path: Path, python: dict[str, str]) -> None:
+    """The switch gives its link of 20 Mbit/s to the host; nothing else limits it, as a flow the other way shows."""
+    texts = (PACED, CONTROLLER, SENDER, RECEIVER)
+    files = [tmp_path / f"{name}.py" for name in ("network", "controller", "sender", "receiver")]
+    for file, text in zip(files, texts, strict=True):
+        file.write_text(text)
+    network, *others = files
+    done = alone([network, ROOT / "python/tidegate/systems/pacing/pacing.p4", *others], python)
+    assert done.returncode == 0, done.stderr
+    rates = {name: float(rate) for name, rate in (line.split() for line in done.stdout.splitlines())}
+    assert rates["h1"] == pytest.approx(20 * 1448 / 1514, rel=0.1)
+    assert rates["h2"] > 2 * rates["h1"]
 
 
 @needs_root
