@@ -163,7 +163,7 @@ bench: setup
 	$(BIN)/python benches/rounds.py
 	$(BIN)/python benches/fct.py
 	$(BIN)/python benches/view.py
-	if [ $$(id -u) = 0 ]; then $(BIN)/python benches/live.py && $(BIN)/python benches/watched.py && $(BIN)/python benches/agent.py; else echo 'the live benches need root' >&2; fi
+	if [ $$(id -u) = 0 ]; then $(BIN)/python benches/live.py && $(BIN)/python benches/watched.py && $(BIN)/python benches/agent.py && $(BIN)/python benches/view_switch.py --rate 1G; else echo 'the live benches need root' >&2; fi
 
 # Benchmarks of another commit (REV) and of this tree in turns: ratios with their spread.
 bench-pairs: .venv/.packages
