@@ -10,7 +10,7 @@ use wire::pcap::plain;
 
 use crate::Failure;
 use crate::input::Input;
-use crate::packet::{Unseen, read};
+use crate::packet::{Unseen, any, usual};
 use crate::report;
 use crate::rtt::Rule;
 use crate::table::{Sample, Table};
@@ -230,11 +230,25 @@ impl Watch {
         }
         let time = time.max(self.latest);
         self.latest = time;
+        self.seen.packets += 1;
+        self.seen.last = time;
+        // Apart from others, so that what it says stays in registers: in memory it would be written in pieces, and reading it whole waits.
+        match usual(link_type, bytes, time) {
+            Some(found) => self.samples.add(self.seen.table.packet(&found)).map(|()| None),
+            None => self.unusual(link_type, bytes, wire_len, time),
+        }
+    }
+
+    #[inline(never)]
+    fn unusual(
+        &mut self,
+        link_type: u32,
+        bytes: &[u8],
+        wire_len: u32,
+        time: u64,
+    ) -> Result<Option<u32>, Failure> {
         let seen = &mut self.seen;
-        seen.packets += 1;
-        seen.last = time;
-        // Looked at where it is: a copy would wait for what has just been written in pieces.
-        match &read(link_type, bytes, wire_len, time) {
+        match &any(link_type, bytes, wire_len, time) {
             Ok(found) => self.samples.add(seen.table.packet(found))?,
             Err(Unseen::Other) => seen.others += 1,
             Err(Unseen::Cut) => seen.cut += 1,

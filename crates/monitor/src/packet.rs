@@ -20,7 +20,11 @@ impl Endpoint {
             IpAddr::V4(four) => four.to_ipv6_mapped(),
             IpAddr::V6(six) => six,
         };
-        Endpoint { address: address.to_bits(), port }
+        Endpoint::from_bits(address.to_bits(), port)
+    }
+
+    pub(crate) fn from_bits(address: u128, port: u16) -> Endpoint {
+        Endpoint { address, port }
     }
 
     pub(crate) fn bits(&self) -> u128 {
@@ -42,19 +46,19 @@ pub mod flag {
 
 /// A packet of TCP or UDP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seen {
+pub struct Seen<'a> {
     /// Nanoseconds.
     pub time: u64,
     pub from: Endpoint,
     pub to: Endpoint,
     /// Bytes from the IP header on, as IP says.
     pub ip_len: u32,
-    pub what: What,
+    pub what: What<'a>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
-    Tcp(Tcp),
+pub enum What<'a> {
+    Tcp(Tcp<'a>),
     /// Bytes of payload, and the first five as far as they were captured.
     Udp {
         payload: u32,
@@ -64,19 +68,17 @@ pub enum What {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Tcp {
+pub struct Tcp<'a> {
     pub seq: u32,
     pub ack: u32,
     pub flags: u8,
     pub window: u16,
     /// Bytes of payload on the wire.
     pub payload: u32,
-    /// TSval and TSecr.
-    pub timestamps: Option<(u32, u32)>,
-    pub sack: bool,
+    pub options: TcpOptions<'a>,
 }
 
-impl Tcp {
+impl Tcp<'_> {
     pub fn has(&self, flags: u8) -> bool {
         self.flags & flags != 0
     }
@@ -90,43 +92,46 @@ impl Tcp {
     pub fn end(&self) -> u32 {
         self.seq.wrapping_add(self.length())
     }
+}
 
-    /// Reads options, as far as they were captured.
-    #[inline(always)]
-    fn options(&mut self, options: &[u8]) {
+/// As far as they were captured. They are looked at where a rule asks: most do not, and options of many lengths are hard to foresee.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TcpOptions<'a>(&'a [u8]);
+
+impl<'a> TcpOptions<'a> {
+    /// TSval and TSecr.
+    pub fn timestamps(self) -> Option<(u32, u32)> {
+        let words = |eight: &[u8; 8]| {
+            let [a, b, c, d, e, f, g, h] = *eight;
+            (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]))
+        };
         // Nearly all packets have timestamps alone, as RFC 7323 appendix A lays them out.
-        match options {
-            [1, 1, 8, 10, a, b, c, d, e, f, g, h] => {
-                self.timestamps =
-                    Some((u32::from_be_bytes([*a, *b, *c, *d]), u32::from_be_bytes([*e, *f, *g, *h])));
-            }
-            _ => self.each_option(options),
+        if let [1, 1, 8, 10, value @ ..] = self.0
+            && let Ok(value) = value.try_into()
+        {
+            return Some(words(value));
         }
+        let found = self.each().filter(|(kind, _)| *kind == 8);
+        found.filter_map(|(_, value)| value.try_into().ok()).last().map(words)
     }
 
-    fn each_option(&mut self, mut options: &[u8]) {
-        while let [kind, rest @ ..] = options {
-            match kind {
-                0 => break,
-                1 => options = rest,
-                _ => {
-                    let Some(size) = rest.first().map(|size| usize::from(*size)).filter(|size| *size >= 2)
-                    else {
-                        break;
-                    };
-                    let Some(option) = options.get(..size) else { break };
-                    let word = |at: usize| {
-                        u32::from_be_bytes([option[at], option[at + 1], option[at + 2], option[at + 3]])
-                    };
-                    match (kind, size) {
-                        (8, 10) => self.timestamps = Some((word(2), word(6))),
-                        (5, 10..) => self.sack = true,
-                        _ => {}
-                    }
-                    options = &options[size..];
-                }
+    /// Whether there are blocks of a selective acknowledgment.
+    pub fn has_sack(self) -> bool {
+        self.each().any(|(kind, value)| kind == 5 && value.len() >= 8)
+    }
+
+    /// Kinds and values, up to one that makes no sense or was not captured whole.
+    fn each(self) -> impl Iterator<Item = (u8, &'a [u8])> {
+        let mut options = self.0;
+        std::iter::from_fn(move || {
+            while let [1, rest @ ..] = options {
+                options = rest;
             }
-        }
+            let [kind @ 1..=u8::MAX, size @ 2..=u8::MAX, ..] = *options else { return None };
+            let (option, rest) = options.split_at_checked(usize::from(size))?;
+            options = rest;
+            Some((kind, &option[2..]))
+        })
     }
 }
 
@@ -171,35 +176,37 @@ fn word(bytes: &[u8], at: usize) -> Result<u32, Unseen> {
 ///
 /// # Errors
 /// What a monitor does not look at.
-#[inline]
-pub fn read(link_type: u32, bytes: &[u8], wire_len: u32, time: u64) -> Result<Seen, Unseen> {
-    // Nearly all packets are TCP over IPv4 without options over Ethernet without tags: their fields are where they are.
-    let Some(head) = bytes.first_chunk::<54>() else { return any(link_type, bytes, wire_len, time) };
+pub fn read(link_type: u32, bytes: &[u8], wire_len: u32, time: u64) -> Result<Seen<'_>, Unseen> {
+    usual(link_type, bytes, time).map_or_else(|| any(link_type, bytes, wire_len, time), Ok)
+}
+
+/// As [`read`], for what nearly all packets are: TCP over IPv4 without options over Ethernet without tags. None for others, and for such
+/// as make no sense.
+#[inline(always)]
+pub(crate) fn usual(link_type: u32, bytes: &[u8], time: u64) -> Option<Seen<'_>> {
+    let head = bytes.first_chunk::<54>()?;
     let half = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
     let word = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
     let is_tcp = half(12) == IPV4 && head[14] == 0x45 && head[23] == 6 && half(20) & 0x1fff == 0;
     let (total, header) = (usize::from(half(16)), usize::from(head[46] >> 4) * 4);
     if link_type != ETHERNET || !is_tcp || header < 20 || total < 20 + header {
-        return any(link_type, bytes, wire_len, time);
+        return None;
     }
-    let mut tcp = Tcp {
+    let tcp = Tcp {
         seq: word(38),
         ack: word(42),
         flags: head[47],
         window: half(48),
         payload: (total - 20 - header) as u32,
-        ..Tcp::default()
+        options: TcpOptions(&bytes[54..bytes.len().min(34 + header)]),
     };
-    if header > 20 {
-        tcp.options(&bytes[54..bytes.len().min(34 + header)]);
-    }
     let end =
         |address, port| Endpoint { address: u128::from(word(address)) | 0xffff << 32, port: half(port) };
-    Ok(Seen { time, from: end(26, 34), to: end(30, 36), ip_len: total as u32, what: What::Tcp(tcp) })
+    Some(Seen { time, from: end(26, 34), to: end(30, 36), ip_len: total as u32, what: What::Tcp(tcp) })
 }
 
 /// As [`read`], for a packet of any kind.
-fn any(link_type: u32, bytes: &[u8], wire_len: u32, time: u64) -> Result<Seen, Unseen> {
+pub(crate) fn any(link_type: u32, bytes: &[u8], wire_len: u32, time: u64) -> Result<Seen<'_>, Unseen> {
     let (mut at, mut kind) = match link_type {
         ETHERNET => (14, half(bytes, 12)?),
         LINUX_COOKED => (16, half(bytes, 14)?),
@@ -233,7 +240,7 @@ fn any(link_type: u32, bytes: &[u8], wire_len: u32, time: u64) -> Result<Seen, U
 }
 
 #[inline(always)]
-fn ipv4(bytes: &[u8], on_wire: usize, time: u64) -> Result<Seen, Unseen> {
+fn ipv4(bytes: &[u8], on_wire: usize, time: u64) -> Result<Seen<'_>, Unseen> {
     let header = usize::from(bytes.first().ok_or(Unseen::Cut)? & 15) * 4;
     if header < 20 || bytes.len() < 20 {
         return Err(Unseen::Cut);
@@ -250,7 +257,7 @@ fn ipv4(bytes: &[u8], on_wire: usize, time: u64) -> Result<Seen, Unseen> {
     above(bytes, header, total, bytes[9], [address(12)?, address(16)?], time)
 }
 
-fn ipv6(bytes: &[u8], on_wire: usize, time: u64) -> Result<Seen, Unseen> {
+fn ipv6(bytes: &[u8], on_wire: usize, time: u64) -> Result<Seen<'_>, Unseen> {
     if bytes.len() < 40 {
         return Err(Unseen::Cut);
     }
@@ -289,7 +296,7 @@ fn above(
     protocol: u8,
     addresses: [u128; 2],
     time: u64,
-) -> Result<Seen, Unseen> {
+) -> Result<Seen<'_>, Unseen> {
     let bytes = &bytes[..total.min(bytes.len())];
     let part = bytes.get(at..).ok_or(Unseen::Cut)?;
     let length = total - at;
@@ -315,7 +322,7 @@ fn above(
 }
 
 #[inline(always)]
-fn tcp(bytes: &[u8], length: usize) -> Result<Tcp, Unseen> {
+fn tcp(bytes: &[u8], length: usize) -> Result<Tcp<'_>, Unseen> {
     if bytes.len() < 20 {
         return Err(Unseen::Cut);
     }
@@ -323,14 +330,12 @@ fn tcp(bytes: &[u8], length: usize) -> Result<Tcp, Unseen> {
     if header < 20 || header > length {
         return Err(Unseen::Cut);
     }
-    let mut found = Tcp {
+    Ok(Tcp {
         seq: word(bytes, 4)?,
         ack: word(bytes, 8)?,
         flags: bytes[13],
         window: half(bytes, 14)?,
         payload: (length - header) as u32,
-        ..Tcp::default()
-    };
-    found.options(&bytes[20..header.min(bytes.len())]);
-    Ok(found)
+        options: TcpOptions(&bytes[20..header.min(bytes.len())]),
+    })
 }

@@ -22,8 +22,10 @@ pub struct Sample {
     pub rtt: u64,
 }
 
-/// What was seen of the packets from one endpoint to another.
+/// What was seen of the packets from one endpoint to another. What each packet needs is in one cache line, and round-trip times in the
+/// next.
 #[derive(Debug, Clone, Default)]
+#[repr(C, align(64))]
 pub struct Flow {
     pub packets: u64,
     /// From the IP header on.
@@ -33,17 +35,18 @@ pub struct Flow {
     /// Nanoseconds.
     pub first: u64,
     pub last: u64,
-    pub syn: u64,
-    pub fin: u64,
-    pub rst: u64,
     /// Packets of TCP with payload, SYN or FIN that lie before what was sent already: sent again, or late. Keep-alives do not count.
     pub retransmissions: u64,
-    pub rtt: Summary,
     /// Behind what was sent.
     end: Option<u32>,
+    pub syn: u64,
+    pub rtt: Summary,
+    pub fin: u64,
+    pub rst: u64,
 }
 
 impl Flow {
+    #[inline(always)]
     fn count(&mut self, time: u64, ip_len: u32, payload: u32) {
         if self.packets == 0 {
             self.first = time;
@@ -54,6 +57,7 @@ impl Flow {
         self.payload += u64::from(payload);
     }
 
+    #[inline(always)]
     fn tcp(&mut self, packet: &Tcp) {
         if packet.has(flag::SYN | flag::FIN | flag::RST) {
             self.syn += u64::from(packet.has(flag::SYN));
@@ -91,10 +95,11 @@ impl State {
     }
 }
 
+/// A packet finds it by the place that has been noted, and sees in the first cache line whether it is the one.
 #[derive(Debug)]
+#[repr(C, align(64))]
 struct Connection {
-    /// The lesser endpoint is first: packets from it are of direction 0.
-    ends: [Endpoint; 2],
+    key: Key,
     state: State,
     flows: [Flow; 2],
 }
@@ -107,7 +112,8 @@ impl Connection {
     }
 }
 
-/// Few numbers, not arrays of endpoints: each packet's is hashed and compared, and these stay in registers.
+/// Both ends, the lesser one first, of which packets are of direction 0. Few numbers, not arrays of endpoints: each packet's is hashed and
+/// compared, and these stay in registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     low: u128,
@@ -117,22 +123,31 @@ struct Key {
 }
 
 impl Key {
-    #[inline]
-    fn new(ends: &[Endpoint; 2], tcp: bool) -> Key {
-        let ports = u64::from(ends[0].port) << 32 | u64::from(ends[1].port) << 16 | u64::from(tcp);
-        Key { low: ends[0].bits(), high: ends[1].bits(), ports }
+    #[inline(always)]
+    fn new(low: Endpoint, high: Endpoint, tcp: bool) -> Key {
+        let ports = u64::from(low.port) << 32 | u64::from(high.port) << 16 | u64::from(tcp);
+        Key { low: low.bits(), high: high.bits(), ports }
     }
 
-    /// Where a connection is kept at hand.
-    #[inline]
-    fn place(&self) -> usize {
+    fn ends(&self) -> [Endpoint; 2] {
+        let end = |bits, ports| Endpoint::from_bits(bits, ports as u16);
+        [end(self.low, self.ports >> 32), end(self.high, self.ports >> 16)]
+    }
+
+    fn is_tcp(&self) -> bool {
+        self.ports & 1 == 1
+    }
+
+    /// Where a connection's place is noted.
+    #[inline(always)]
+    fn hint(&self) -> usize {
         let mixed = (self.ports ^ self.low as u64 ^ (self.high as u64).rotate_left(32)).wrapping_mul(MIX);
         (mixed >> (64 - AT_HAND.ilog2())) as usize
     }
 }
 
 /// Connections that are found by a comparison; a power of two. Others are found in the index.
-const AT_HAND: usize = 1024;
+const AT_HAND: usize = 4096;
 /// An odd number whose bits look random, of the golden ratio.
 const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -143,8 +158,8 @@ pub struct Table {
     most: usize,
     index: HashMap<Key, u32, foldhash::fast::RandomState>,
     connections: Vec<Connection>,
-    /// Connections that had packets lately, by [`Key::place`].
-    at_hand: Box<[Option<(Key, u32)>]>,
+    /// Places of connections that had packets lately, by [`Key::hint`]; of others, where there is none.
+    at_hand: Box<[u32]>,
     /// Packets of connections for which there was no room.
     pub untracked: u64,
     pub(crate) room: Room,
@@ -154,7 +169,7 @@ pub struct Table {
 
 impl Table {
     pub fn new(rule: Rule, most: usize, bytes: u64) -> Table {
-        let (index, at_hand) = (HashMap::default(), vec![None; AT_HAND].into());
+        let (index, at_hand) = (HashMap::default(), vec![0; AT_HAND].into());
         Table {
             rule,
             most,
@@ -182,51 +197,56 @@ impl Table {
         let before = self.connections.len();
         self.connections.retain(|one| one.flows.iter().any(|flow| flow.packets > 0 && flow.last >= since));
         if self.connections.len() < before {
-            self.at_hand.fill(None);
             self.index.clear();
-            for (at, one) in self.connections.iter().enumerate() {
-                let key = Key::new(&one.ends, matches!(one.state, State::Tcp(_)));
-                self.index.insert(key, at as u32);
-            }
+            self.index.extend(self.connections.iter().zip(0..).map(|(one, at)| (one.key, at)));
             self.room.recount(self.connections.iter().map(Connection::bytes).sum());
         }
         before - self.connections.len()
     }
 
-    #[inline]
-    fn find(&mut self, ends: &[Endpoint; 2], tcp: bool) -> Option<u32> {
-        let key = Key::new(ends, tcp);
-        let place = key.place();
-        if let Some((there, at)) = &self.at_hand[place]
-            && *there == key
-        {
-            return Some(*at);
+    #[inline(always)]
+    fn find(&mut self, key: Key) -> Option<u32> {
+        let at = self.at_hand[key.hint()];
+        match self.connections.get(at as usize) {
+            Some(one) if one.key == key => Some(at),
+            _ => self.look_up(key.low, key.high, key.ports),
         }
+    }
+
+    /// Of a key's parts: they stay in registers then, also where this is not called.
+    #[inline(never)]
+    fn look_up(&mut self, low: u128, high: u128, ports: u64) -> Option<u32> {
+        let key = Key { low, high, ports };
         let at = match self.index.get(&key) {
             Some(at) => *at,
             None if self.connections.len() >= self.most => return None,
-            None => self.add(key, *ends, tcp),
+            None => self.add(key),
         };
-        self.at_hand[place] = Some((key, at));
+        self.at_hand[key.hint()] = at;
         Some(at)
     }
 
     #[cold]
-    fn add(&mut self, key: Key, ends: [Endpoint; 2], tcp: bool) -> u32 {
+    fn add(&mut self, key: Key) -> u32 {
         let at = self.connections.len() as u32;
-        let state = if tcp { State::Tcp(Tracker::new(self.rule)) } else { State::Udp(Spin::default()) };
-        self.connections.push(Connection { ends, state, flows: Default::default() });
+        let state = match key.is_tcp() {
+            true => State::Tcp(Tracker::new(self.rule)),
+            false => State::Udp(Spin::default()),
+        };
+        self.connections.push(Connection { key, state, flows: Default::default() });
         self.index.insert(key, at);
         at
     }
 
     /// A packet; gives the round-trip time that it ends.
-    #[inline]
+    #[inline(always)]
     pub fn packet(&mut self, packet: &Seen) -> Option<Sample> {
         let turned = packet.from > packet.to;
         let direction = usize::from(turned);
-        let ends = if turned { [packet.to, packet.from] } else { [packet.from, packet.to] };
-        let Some(at) = self.find(&ends, matches!(packet.what, What::Tcp(_))) else {
+        let tcp = matches!(packet.what, What::Tcp(_));
+        let (from, to) = (packet.from, packet.to);
+        let key = if turned { Key::new(to, from, tcp) } else { Key::new(from, to, tcp) };
+        let Some(at) = self.find(key) else {
             self.untracked += 1;
             return None;
         };
@@ -256,7 +276,7 @@ impl Table {
 
     /// Whether no connection of TCP was seen in both directions.
     pub fn one_way(&self) -> bool {
-        let tcp = |connection: &&Connection| matches!(connection.state, State::Tcp(_));
+        let tcp = |connection: &&Connection| connection.key.is_tcp();
         let both = |connection: &Connection| connection.flows.iter().all(|flow| flow.packets > 0);
         self.connections.iter().any(|connection| tcp(&connection))
             && !self.connections.iter().filter(tcp).any(both)
@@ -265,9 +285,10 @@ impl Table {
     /// The flows that were seen, those of a connection one after the other: whether it is TCP, both ends, and what was seen.
     pub fn flows(&self) -> impl Iterator<Item = (bool, [Endpoint; 2], &Flow)> {
         self.connections.iter().flat_map(|connection| {
-            let tcp = matches!(connection.state, State::Tcp(_));
-            let ends = [connection.ends, [connection.ends[1], connection.ends[0]]];
-            ends.into_iter()
+            let tcp = connection.key.is_tcp();
+            let [low, high] = connection.key.ends();
+            [[low, high], [high, low]]
+                .into_iter()
                 .zip(&connection.flows)
                 .filter(|(_, flow)| flow.packets > 0)
                 .map(move |(ends, flow)| (tcp, ends, flow))

@@ -22,7 +22,7 @@ pub struct Sent {
 }
 
 impl super::Sent for Sent {
-    #[inline]
+    #[inline(always)]
     fn sent(&mut self, time: u64, packet: &Tcp, room: &mut Room) {
         if packet.length() == 0 || packet.has(flag::RST) {
             return;
@@ -47,7 +47,7 @@ impl super::Sent for Sent {
         self.waiting.push((packet.end(), time), WAITING, room);
     }
 
-    #[inline]
+    #[inline(always)]
     fn came(&mut self, time: u64, packet: &Tcp, room: &mut Room) -> Option<u64> {
         if !packet.has(flag::ACK) || packet.has(flag::RST) || !self.known {
             return None;
@@ -59,7 +59,8 @@ impl super::Sent for Sent {
         }
         if ahead == 0 {
             // RFC 5681 section 2: a duplicate acknowledgment. One with SACK blocks is one, too.
-            let duplicate = packet.length() == 0 && (window == Some(packet.window) || packet.sack);
+            let duplicate =
+                packet.length() == 0 && (window == Some(packet.window) || packet.options.has_sack());
             if duplicate && self.left != self.right {
                 self.waiting.clear(room);
                 self.left = self.right;

@@ -58,13 +58,13 @@ trait Sent: Default {
 /// Both directions of a connection.
 #[derive(Debug)]
 pub enum Tracker {
-    Exact(Box<[exact::Sent; 2]>),
-    Tshark(Box<[tshark::Sent; 2]>),
-    Tcptrace(Box<[tcptrace::Sent; 2]>),
-    Timestamps(Box<[timestamps::Sent; 2]>),
+    Exact([exact::Sent; 2]),
+    Tshark([tshark::Sent; 2]),
+    Tcptrace([tcptrace::Sent; 2]),
+    Timestamps([timestamps::Sent; 2]),
 }
 
-#[inline]
+#[inline(always)]
 fn step<S: Sent>(
     both: &mut [S; 2],
     direction: usize,
@@ -87,15 +87,15 @@ fn bytes<S: Sent>(both: &[S; 2]) -> usize {
 impl Tracker {
     pub fn new(rule: Rule) -> Tracker {
         match rule {
-            Rule::Exact => Tracker::Exact(Box::default()),
-            Rule::Tshark => Tracker::Tshark(Box::default()),
-            Rule::Tcptrace => Tracker::Tcptrace(Box::default()),
-            Rule::Timestamps => Tracker::Timestamps(Box::default()),
+            Rule::Exact => Tracker::Exact(Default::default()),
+            Rule::Tshark => Tracker::Tshark(Default::default()),
+            Rule::Tcptrace => Tracker::Tcptrace(Default::default()),
+            Rule::Timestamps => Tracker::Timestamps(Default::default()),
         }
     }
 
     /// A packet of a direction, 0 or 1; gives the round-trip time of what the other direction has sent.
-    #[inline]
+    #[inline(always)]
     pub fn packet(&mut self, direction: usize, time: u64, packet: &Tcp, room: &mut Room) -> Option<u64> {
         match self {
             Tracker::Exact(both) => step(both, direction, time, packet, room),

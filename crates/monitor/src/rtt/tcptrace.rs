@@ -129,7 +129,7 @@ impl Sent {
 }
 
 impl super::Sent for Sent {
-    #[inline]
+    #[inline(always)]
     fn sent(&mut self, time: u64, packet: &Tcp, room: &mut Room) {
         if packet.length() == 0 || packet.has(flag::RST) || self.closed {
             return;
@@ -149,7 +149,7 @@ impl super::Sent for Sent {
         self.note(start, end, time, room);
     }
 
-    #[inline]
+    #[inline(always)]
     fn came(&mut self, time: u64, packet: &Tcp, room: &mut Room) -> Option<u64> {
         if !packet.has(flag::RST) {
             self.closed = packet.window == 0 || !packet.has(flag::ACK | flag::SYN);

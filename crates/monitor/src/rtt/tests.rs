@@ -109,7 +109,7 @@ impl PlainTcptrace {
 }
 
 /// Packets from a number on, or about where two quarters of the numbers meet; some close the window.
-fn packets() -> impl Strategy<Value = Vec<(usize, Tcp)>> {
+fn packets() -> impl Strategy<Value = Vec<(usize, Tcp<'static>)>> {
     let packet = (0..SIDES, 100u32..200, 1u32..40, 100u32..240, any::<bool>(), 0u16..10);
     let packet = packet.prop_map(|(side, seq, length, ack, has_data, window)| {
         let payload = if has_data { length } else { 0 };

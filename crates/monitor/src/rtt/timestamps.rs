@@ -16,9 +16,9 @@ pub struct Sent {
 }
 
 impl super::Sent for Sent {
-    #[inline]
+    #[inline(always)]
     fn sent(&mut self, time: u64, packet: &Tcp, room: &mut Room) {
-        let Some((value, _)) = packet.timestamps else { return };
+        let Some((value, _)) = packet.options.timestamps() else { return };
         if packet.payload == 0 && !packet.has(flag::SYN) {
             return;
         }
@@ -38,12 +38,9 @@ impl super::Sent for Sent {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn came(&mut self, time: u64, packet: &Tcp, room: &mut Room) -> Option<u64> {
-        let (_, echo) = packet.timestamps?;
-        if !packet.has(flag::ACK) {
-            return None;
-        }
+        let (_, echo) = packet.options.timestamps().filter(|_| packet.has(flag::ACK))?;
         let mut sample = None;
         while let Some((value, sent)) = self.waiting.front() {
             let behind = after(echo, *value);

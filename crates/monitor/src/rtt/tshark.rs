@@ -25,7 +25,7 @@ impl super::Sent for Sent {
         self.waiting.clear(room);
     }
 
-    #[inline]
+    #[inline(always)]
     fn sent(&mut self, time: u64, packet: &Tcp, room: &mut Room) {
         if self.begun.is_none() {
             self.begun = Some(packet.seq.wrapping_sub(u32::from(!packet.has(flag::SYN))));
@@ -43,7 +43,7 @@ impl super::Sent for Sent {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn came(&mut self, time: u64, packet: &Tcp, room: &mut Room) -> Option<u64> {
         let mut sent = None;
         while let Some((end, at)) = self.waiting.front() {

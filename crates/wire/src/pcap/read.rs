@@ -77,8 +77,11 @@ impl Reader {
         }
         let source = &mut self.source;
         let found = match &mut self.format {
-            Format::Pcap { swapped, nanoseconds, link_type } => {
-                record(source, *swapped, *nanoseconds, *link_type)?
+            Format::Pcap { swapped: true, nanoseconds, link_type } => {
+                record::<true>(source, *nanoseconds, *link_type)?
+            }
+            Format::Pcap { swapped: false, nanoseconds, link_type } => {
+                record::<false>(source, *nanoseconds, *link_type)?
             }
             Format::Ng(ng) => ng.next(source, &mut self.bytes)?.map(|packet| (packet, &self.bytes[..])),
         };
@@ -105,24 +108,24 @@ fn header(source: &mut Source, swapped: bool, nanoseconds: bool) -> Result<Optio
 /// Bytes of a record's header.
 const HEAD: usize = 16;
 
-#[inline]
-fn record(
+#[inline(always)]
+fn record<const SWAPPED: bool>(
     source: &mut Source,
-    swapped: bool,
     nanoseconds: bool,
     link_type: u32,
 ) -> Result<Option<(Packet, &[u8])>> {
-    let there = source.there();
-    let whole = there.first_chunk::<HEAD>().is_some_and(|head| {
-        let captured = word(&head[8..], swapped);
-        captured <= MAX_PACKET && there.len() >= HEAD + captured as usize
-    });
-    if !whole && !next_record(source, swapped)? {
-        return Ok(None);
-    }
-    let Some(head) = source.there().first_chunk::<HEAD>() else { return Ok(None) };
-    let field = |at: usize| word(&head[at..], swapped);
-    let (seconds, part, captured, wire_len) = (field(0), field(4), field(8), field(12));
+    let fields = |there: &[u8]| {
+        let head = there.first_chunk::<HEAD>()?;
+        let field = |at: usize| word(&head[at..], SWAPPED);
+        let (seconds, part, captured, wire_len) = (field(0), field(4), field(8), field(12));
+        let whole = captured <= MAX_PACKET && there.len() >= HEAD + captured as usize;
+        whole.then_some((seconds, part, captured, wire_len))
+    };
+    let found = match fields(source.there()) {
+        None if next_record(source, SWAPPED)? => fields(source.there()),
+        found => found,
+    };
+    let Some((seconds, part, captured, wire_len)) = found else { return Ok(None) };
     let fraction = u64::from(part) * if nanoseconds { 1 } else { 1000 };
     let time = u64::from(seconds) * 1_000_000_000 + fraction;
     let packet = Packet { time, behind: 0, wire_len: wire_len.max(captured), link_type };

@@ -19,7 +19,7 @@ pub struct Packet {
 }
 
 /// Bytes that are read at once.
-const BUFFER: usize = 1 << 20;
+const BUFFER: usize = 1 << 18;
 
 /// Where bytes come from: here, or from a thread that reads ahead.
 enum Feed {
