@@ -1,4 +1,5 @@
-"""What `tidegate switch --view` costs: throughput of a TCP flow through the switch, and processor time of the switch a Gbit.
+"""What `tidegate switch --view` costs: processor time of the switch without traffic, throughput of a TCP flow through it, and
+processor time a Gbit.
 
 Three namespaces with veths, a learning switch, and iperf3. Kinds: without a page, with a page that nobody looks at, and with a reader
 that takes all it is sent. They run in turns; a ratio is that of the runs of one round, and the median of the rounds is what counts.
@@ -103,12 +104,15 @@ def measure(kind: str, seconds: float, rate: str) -> dict[str, float]:
         stack.callback(server.wait)
         stack.callback(server.terminate)
         time.sleep(2)
+        idle = processor_s(switch.pid)
+        time.sleep(seconds)
         before = processor_s(switch.pid)
         client = [*inside, one, "iperf3", "-c", "10.0.0.2", "-t", str(seconds), "-b", rate, "-J"]
         done = subprocess.run(client, stdout=subprocess.PIPE, check=True)
         received = json.loads(done.stdout)["end"]["sum_received"]
         return {
             "gbps": received["bits_per_second"] / 1e9,
+            "idle": (before - idle) * 1e3 / seconds,
             "processor": (processor_s(switch.pid) - before) / (received["bytes"] * 8 / 1e9),
         }
 
@@ -133,6 +137,10 @@ def main() -> None:
             held = median >= GOAL if what == "gbps" else median <= 1 / GOAL
             each = " ".join(f"{ratio:.3f}" for ratio in ratios)
             print(f"{kind:7} {name:22} {median:.3f} ({'holds' if held else 'DOES NOT HOLD'}; {each})")
+    for kind in KINDS:
+        print(
+            f"{kind:7} {statistics.median(one['idle'] for one in runs[kind]):.1f} ms of processor a second without traffic"
+        )
 
 
 if __name__ == "__main__":
