@@ -536,3 +536,14 @@ def test_a_comparison_on_a_cluster(tidegate: Run, tmp_path: Path) -> None:
         ran = tidegate(*words, "--out", str(tmp_path / "there"), "--cluster", address)
     there = json.loads(ran.out)
     assert {**there, "out": ""} == {**here, "out": ""}
+
+
+@pytest.mark.parametrize(
+    ("words", "why"), [(["meter.rates"], "two things or more"), (["meter.rates"] * 2, "given twice")]
+)
+def test_nothing_runs_for_a_comparison_that_cannot_be(
+    words: list[str], why: str, tidegate: Run, tmp_path: Path
+) -> None:
+    ran = tidegate("compare", *words, "--quick", "--out", str(tmp_path / "out"))
+    assert (ran.code, why in ran.err) == (1, True)
+    assert not list(tmp_path.iterdir())

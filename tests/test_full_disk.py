@@ -1,4 +1,4 @@
-"""Studies on file systems that get full: real ones, which are small."""
+"""Studies and comparisons on file systems that get full: real ones, which are small."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ COMMAND = (
     "tune meter.rates --range mtu=800:1500 --set rates_mbps=10 --set schemes=plain --set base_rtts_ms=10 "
     "--set duration_s=2 --maximise goodput_mbps --trials 6 --batch 2"
 )
+SMALL = "--set rates_mbps=10 --set base_rtts_ms=10 --set duration_s=2 --set schemes=plain"
 
 
 @pytest.fixture
@@ -107,3 +108,29 @@ def test_runs_of_a_batch_that_have_no_room_are_run_again(serial: Path, disk: Pat
     done = tune(*where)
     assert done.returncode == 0, done.stderr
     assert trials(disk / "out") == trials(serial)
+
+
+def test_a_comparison_without_room_for_its_page_goes_on(disk: Path, tmp_path: Path) -> None:
+    def tidegate(*words: str | Path) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "tidegate.cli", *map(str, words)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+    sides = [tmp_path / "one", tmp_path / "other"]
+    for seed, side in enumerate(sides):
+        ran = tidegate("run", "meter.rates", *SMALL.split(), "--seed", str(seed + 1), "--out", side)
+        assert ran.returncode == 0, ran.stderr
+    out = disk / "out"
+    done = tidegate("compare", *sides, "--out", out)
+    assert done.returncode == 0, done.stderr
+    names = ("compare.json", "compare.png", "report.html")
+    of_all = room(*(out / name for name in names))
+    for name in names:
+        (out / name).unlink()
+    size(disk, of_all - PAGE)
+    done = tidegate("compare", *sides, "--out", out)
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert f"{out / 'report.html'}: cannot be written: No space left on device; mend that, or" in done.stderr
+    assert sorted(path.name for path in out.iterdir()) == ["compare.json", "compare.png"]
+    size(disk, 64 << 20)
+    done = tidegate("compare", *sides, "--out", out)
+    assert done.returncode == 0, done.stderr

@@ -63,9 +63,12 @@ def compare(
     from tidegate import compare as comparing
     from tidegate import report
     from tidegate._core import TidegateError
+    from tidegate.compare.alike import demand_several
+    from tidegate.compare.operands import is_folder
     from tidegate.experiments.folder import as_png
     from tidegate.files import json_text, replacing, why
 
+    demand_several(words)
     _demand_use(context, words)
     most = beside(threads, cluster)
     with carrying("compare", cluster, cluster_options, estimate=not quick) as carried:
@@ -98,10 +101,10 @@ def compare(
             file.write(figure)
         with replacing(out / REPORT) as file:
             file.write(report.of_comparison(answer, figure, _command(context)).encode())
-    except OSError as error:
-        raise TidegateError(
-            f"{out}: the comparison cannot be written: {why(error)}; give another --out"
-        ) from None
+    except (OSError, TidegateError) as error:
+        said = f"{out}: {why(error)}" if isinstance(error, OSError) else str(error)
+        again = "" if all(map(is_folder, words)) else "; with --resume nothing is run again that is done"
+        raise TidegateError(f"{said}; mend that, or give another --out{again}") from None
     if as_json:
         print_json({**answer, "out": str(out)})
         return

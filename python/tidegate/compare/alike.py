@@ -101,14 +101,18 @@ def differing(sides: Sequence[Side]) -> dict[str, list[Any]]:
     }
 
 
-def demand_alike(sides: Sequence[Side]) -> None:
-    """Refuse what cannot be compared, and say in what it differs."""
-    if len(sides) < 2:
+def demand_several(names: Sequence[str]) -> None:
+    """Refuse one thing, and one that is there twice."""
+    if len(names) < 2:
         raise TidegateError("a comparison needs two things or more; give another")
-    names = [one.name for one in sides]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise TidegateError(f"{twice} is given twice; give each once")
+
+
+def demand_alike(sides: Sequence[Side]) -> None:
+    """Refuse what cannot be compared, and say in what it differs."""
+    demand_several([one.name for one in sides])
     first = sides[0]
     for other in sides[1:]:
         where = f"{first.name} and {other.name} cannot be compared: "
