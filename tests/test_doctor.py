@@ -72,7 +72,8 @@ def test_the_cure_for_mininet_lets_python_see_it(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(programs, "MININET", debian)
     monkeypatch.setattr(sysconfig, "get_path", lambda name: str(site))
     monkeypatch.setattr(sys, "path", [str(site)])
-    monkeypatch.delitem(sys.modules, "mininet", raising=False)
+    for name in ("mininet", "playwright"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
     found = {one.name: one for one in programs.modules()}["import mininet"]
     assert found.state is State.MISSING
     subprocess.run(found.cure, shell=True, check=True)

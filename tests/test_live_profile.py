@@ -26,7 +26,7 @@ def test_there_are_two() -> None:
 @needs_root
 def test_it_is_kept_with_the_run(tidegate: Run, tmp_path: object) -> None:
     words = ["--backend", "live"]
-    for one in ("schemes=plain", "rates_mbps=100", "base_rtts_ms=1", "duration_s=2"):
+    for one in ("schemes=plain", "rates_mbps=100", "base_rtts_ms=1", "duration_s=3"):
         words += ["--set", one]
     done = tidegate(
         "run",

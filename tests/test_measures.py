@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from tidegate import TidegateError
 from tidegate.measures import (
     NO_DELAYS,
     SLACK_S,
@@ -46,6 +47,16 @@ def test_a_history_has_rates_over_windows() -> None:
     assert history.windows_mbps(2, since_s=1.0).tolist() == pytest.approx([2])
     # A window longer than all of it is all of it.
     assert history.windows_mbps(60).tolist() == pytest.approx([5 / 3])
+
+
+@pytest.mark.parametrize("late", [0.0, 1.01])
+def test_one_reading_is_no_rate(late: float) -> None:
+    history = History.noted(notes((1.0, "b", 125e3), (2.0, "b", 250e3)), "b")
+    assert list(history.windows_mbps(1.0, 1.0)) == [1.0]
+    with pytest.raises(TidegateError, match=f"fewer than two readings from {1 + late:g} s on"):
+        History(history.time_s[:2], history.bytes[:2]).windows_mbps(1.0, 1 + late)
+    with pytest.raises(TidegateError, match="fewer than two"):
+        history.mbps(1.5)
 
 
 def test_quantiles_are_linear_within_a_bin() -> None:

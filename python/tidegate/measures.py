@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from tidegate._core import TidegateError
 from tidegate.results import Result
 
 Floats = npt.NDArray[np.float64]
@@ -76,17 +77,25 @@ class History:
 
     def mbps(self, since_s: float = 0.0) -> float:
         """The mean rate from a time to the end."""
-        kept = self.time_s >= since_s - 1e-9
-        time, came = self.time_s[kept], self.bytes[kept]
+        time, came = self._from(since_s)
         return float((came[-1] - came[0]) * 8e-6 / (time[-1] - time[0]))
 
     def windows_mbps(self, window_s: float, since_s: float = 0.0) -> Floats:
         """The rate over every window of that length from a time on; over the whole time, if that is shorter."""
-        kept = self.time_s >= since_s - 1e-9
-        time, came = self.time_s[kept], self.bytes[kept]
+        time, came = self._from(since_s)
         steps = min(round(window_s / (time[1] - time[0])), len(time) - 1)
         rates: Floats = (came[steps:] - came[:-steps]) * 8e-6 / (time[steps:] - time[:-steps])
         return rates
+
+    def _from(self, since_s: float) -> tuple[Floats, Floats]:
+        """Times and counts from a time on. Raises `TidegateError` where they are no interval: readings of a live run may be late."""
+        kept = self.time_s >= since_s - 1e-9
+        if kept.sum() < 2:
+            raise TidegateError(
+                f"there are fewer than two readings from {since_s:g} s on, which give no rate: "
+                "give a longer run, or run it on a less busy machine"
+            )
+        return self.time_s[kept], self.bytes[kept]
 
 
 @dataclass(frozen=True)
