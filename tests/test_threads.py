@@ -73,7 +73,7 @@ def test_a_run_on_one_says_why(tmp_path: Path) -> None:
     assert net.run("1 ms", threads=2).warnings == ("ran on 1 of 2 threads: packets are captured",)
 
 
-def core(delay: str) -> Network:
+def core(delay: str, start: str = "0 s") -> Network:
     """Fifty flows through one link of 1 Gbit/s, between links with a delay that parts are cut at."""
     net = Network()
     first, last = net.router("first"), net.router("last")
@@ -82,7 +82,7 @@ def core(delay: str) -> Network:
         a, b = net.host(f"a{number}"), net.host(f"b{number}")
         net.link(a, first, rate="1 Gbit/s", delay=delay)
         net.link(last, b, rate="1 Gbit/s", delay=delay)
-        net.tcp(a, b)
+        net.tcp(a, b, start=start)
     return net
 
 
@@ -92,6 +92,17 @@ def test_parts_that_have_too_little_to_do_become_one(delay: str, divided: bool) 
     why = "ran on 1 of 2 threads: too little happens in the time that a packet takes between its parts"
     assert two.warnings == (() if divided else (why,))
     assert digests(two) == digests(one)
+
+
+def test_a_start_with_little_to_do_leaves_parts_as_they_are() -> None:
+    runs = []
+    for threads in (1, 2):
+        net = core("2 ms", start="1.2 s")
+        first, last = (next(one for one in net.nodes if one.name == name) for name in ("a0", "b0"))
+        net.udp(first, last, rate="100 Mbit/s")
+        runs.append(net.run("2 s", threads=threads))
+    assert runs[1].warnings == ()
+    assert digests(runs[1]) == digests(runs[0])
 
 
 @pytest.mark.parametrize("threads", [0, 257, -1, 1.5, "two", True])

@@ -43,10 +43,19 @@ const MOST_THREADS: usize = 256;
 /// A part that has fewer events than this in a window, in the mean, gains less than its waiting for the others costs.
 const LEAST_EVENTS: u64 = 128;
 
-/// Events after which that is looked at; and then again and again, as what happens at first need not be what happens later. Each look
-/// stops the threads.
+/// Events after which that is looked at; and then again and again, as what happens at first need not be what happens later. Two looks
+/// that follow one another have to find it: the first one has the start of the flows. Each look stops the threads.
 const TRIAL: u64 = 1 << 16;
 const BETWEEN_LOOKS: u64 = 1 << 19;
+
+/// What a look at the parts' events has found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Look {
+    #[default]
+    NotYet,
+    Few,
+    Enough,
+}
 
 /// What a network has to do with its parts.
 #[derive(Debug, Default)]
@@ -66,7 +75,8 @@ pub(crate) struct Parts {
     /// Windows that the parts have run beside each other since that was looked at, and events in them; see [`LEAST_EVENTS`].
     windows: u64,
     events: u64,
-    looked: bool,
+    /// What the last look has found.
+    looked: Look,
     /// Whether a division was tried, and why there is none.
     tried: bool,
     why: Option<Cow<'static, str>>,
@@ -243,15 +253,17 @@ impl Network {
             return self.run_alone(end, events);
         }
         loop {
-            let look = if self.parts.looked { BETWEEN_LOOKS } else { TRIAL };
+            let look = if self.parts.looked == Look::Enough { BETWEEN_LOOKS } else { TRIAL };
             if self.parts.events >= look {
                 let parts = self.parts.rest.len() as u64 + 1;
-                if self.parts.events < LEAST_EVENTS * parts * self.parts.windows {
+                let few = self.parts.events < LEAST_EVENTS * parts * self.parts.windows;
+                if few && self.parts.looked == Look::Few {
                     self.unite("too little happens in the time that a packet takes between its parts");
                     let left = last.saturating_sub(self.work().0);
                     return self.run_alone(end, left);
                 }
-                (self.parts.windows, self.parts.events, self.parts.looked) = (0, 0, true);
+                (self.parts.windows, self.parts.events) = (0, 0);
+                self.parts.looked = if few { Look::Few } else { Look::Enough };
                 continue;
             }
             let common = self.parts.common.first().copied().filter(|entry| event::time(*entry) <= end);
