@@ -23,6 +23,7 @@ from tidegate.experiments.jobs import ENDING, Ended, Executor, Jobs, OfExperimen
 from tidegate.experiments.plan import Plan, Run
 from tidegate.experiments.registry import demand_backend, find
 from tidegate.lab.death import handled
+from tidegate.network import Network
 
 CORRECTED = "the experiment's files have changed since its runs were done: claims and figure are of the files as they are now"
 
@@ -148,6 +149,11 @@ def carry_out(
     if len(order) < len(plan.cases):
         twice = next(case.name for index, case in enumerate(plan.cases) if order[case.name] != index)
         raise TidegateError(f"{name}: two cases are {twice}; give each value once")
+    if backend == "live":
+        from tidegate.lab.plan import demand_controls
+
+        # Those made from a seed are looked at when it is their turn.
+        demand_controls({case.name: case.network for case in plan.cases if isinstance(case.network, Network)})
     work = folder.Work(out, table=table)
     ended = Ended()
     corrected: list[str] = []

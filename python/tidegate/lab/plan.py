@@ -5,7 +5,7 @@ Whatever this kernel does not support is refused here, all at once and by name, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -91,6 +91,24 @@ def lacking(network: Network) -> set[Control]:
     asked = {_control(flow.spec) for flow in network.flows if isinstance(flow.spec, TcpSpec)}
     there = kernel.congestion_controls({one.name for one in asked})
     return {one for one in asked if one.name not in there}
+
+
+def demand_controls(cases: Mapping[str, Network]) -> None:
+    """Refuse cases with a congestion control that neither this kernel nor Tidegate has, before any of them runs."""
+    without: dict[str, list[str]] = {}
+    for case, network in cases.items():
+        for control in lacking(network):
+            if control.name not in host_controls.SOURCES:
+                without.setdefault(control.name, []).append(case)
+    if without:
+        said = [
+            f"{name} ({of[0]}{f' and {len(of) - 1} more' if len(of) > 1 else ''})"
+            for name, of in sorted(without.items())
+        ]
+        raise TidegateError(
+            f"this kernel does not have the congestion control {'; '.join(said)}; it has "
+            f"{kernel.known_congestion_controls()}: leave these cases out"
+        )
 
 
 class _Planner:

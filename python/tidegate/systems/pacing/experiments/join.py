@@ -55,6 +55,8 @@ BBR = ("bbr", "bbr3")
 """Those that are congestion controls themselves."""
 SIMULATED = tuple(name for name in SCHEMES if name != "htb")
 """Hosts of the simulator have no HTB."""
+LIVE = ("tcp", "fq", "bbr", "htb")
+"""Linux as it is released has no BBRv3."""
 
 
 @dataclass(frozen=True)
@@ -258,6 +260,8 @@ def _told_ms(
     ),
     backends=("sim", "live"),
     quick={"period_s": 5.0, "buffers": (32,), "settings": ("wan",), "schemes": ("tcp", "fq", "bbr3")},
+    live={"schemes": LIVE, "buffers": (32,)},
+    live_quick={"schemes": ("tcp", "fq")},
 )
 def join(
     settings: Annotated[tuple[str, ...], OneOf(SETTINGS)] = ("lan", "wan"),
