@@ -222,7 +222,8 @@ def test_each_thread_has_ports_and_a_processor(three: Place) -> None:
         with live:
             three.hosts[0].send(frame(1, 2))
             assert three.hosts[1].receive(1) == [frame(1, 2)]
-            assert processors_of_networks() == [allowed] * has
+            # A thread has its name once it runs.
+            wait_for(lambda has=has: processors_of_networks() == [allowed] * has)
         assert processors_of_networks() == []
     first = max(allowed) - 1
     if first not in allowed:
