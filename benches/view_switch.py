@@ -21,6 +21,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from watched import processor_s
+
 HERE = Path(__file__).resolve().parent
 PROGRAM = HERE.parent / "examples/p4/learning_switch/learning_switch.p4"
 FLOOD = "mc_mgrp_create 1\nmc_node_create 0 1 2\nmc_node_associate 1 0\n"
@@ -61,12 +63,6 @@ def network() -> Iterator[list[str]]:
             run("ip", "-n", host, "addr", "add", f"10.0.0.{number}/24", "dev", "e0")
             run("ip", "-n", host, "link", "set", "e0", "up")
         yield names
-
-
-def processor_s(process: int) -> float:
-    """User's and system's time of all threads of a process."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def line(said: Path, start: str) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from namespaces import Place
@@ -28,7 +30,20 @@ def frame(source: int, target: int, length: int = 60) -> bytes:
 
 
 def ports(at: Place, kind: str) -> list[SwitchPort]:
-    return [SwitchPort(number, f"p{number}", kind, str(at.file)) for number in (1, 2)]
+    return [SwitchPort(host.number, host.interface, kind, str(at.file)) for host in at.hosts]
+
+
+@contextmanager
+def waited_for(live: LiveSwitch) -> Iterator[None]:
+    """A thread waits for the running switch, which hands its messages over."""
+    ended = threading.Event()
+    waiting = threading.Thread(target=live.wait, args=(ended.is_set,))
+    waiting.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        waiting.join()
 
 
 def wait_for(what: Callable[[], bool], seconds: float = 5.0) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from namespaces import Place, needs_root, place
-from switches import LEARNING, MACS, between, frame, ports, run, until_running
+from switches import LEARNING, MACS, between, frame, ports, run, until_running, waited_for
 from tidegate import p4, p4runtime
 from tidegate._core import TidegateError
 from tidegate.control import Controller, Digest, PacketIn, SwitchApi
@@ -270,8 +270,6 @@ def test_digests_and_packets_reach_controllers_and_p4runtime_clients_alike(two: 
     lldp = bytes(12) + b"\x88\xcc" + bytes(46)
     near, far = Hears(), HearsAndCounts()
     live = LiveSwitch(p4.compile(EVERYTHING), ports(two, "packet"), cpu_port=100)
-    ended = threading.Event()
-    waiting = threading.Thread(target=live.wait, args=(ended.is_set,))
 
     def send() -> bool:
         two.hosts[0].send(frame(1, 2))
@@ -283,20 +281,16 @@ def test_digests_and_packets_reach_controllers_and_p4runtime_clients_alike(two: 
         Controlled(live, [near]),
         served(live, "127.0.0.1:0", 1, None) as server,
         p4runtime.connect(server.address) as remote,
+        waited_for(live),
     ):
-        waiting.start()
-        try:
-            listening = threading.Thread(
-                target=remote.run, args=(far, "20 s", lambda: bool(far.learned and far.packets))
-            )
-            listening.start()
-            until(lambda: server.statistics["streams"] == 1 and hasattr(far, "learned"))
-            # The client asks for the digest before it starts its controller.
-            until(send)
-            listening.join()
-        finally:
-            ended.set()
-            waiting.join()
+        listening = threading.Thread(
+            target=remote.run, args=(far, "20 s", lambda: bool(far.learned and far.packets))
+        )
+        listening.start()
+        until(lambda: server.statistics["streams"] == 1 and hasattr(far, "learned"))
+        # The client asks for the digest before it starts its controller.
+        until(send)
+        listening.join()
     assert near.learned[0] == far.learned[0] == int.from_bytes(MACS[1])
     assert near.packets[0] == far.packets[0]
     assert len(live.api.table_entries("learning")) == 1

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from namespaces import Place, needs_root, place
-from switches import LEARNING, MACS, between, frame, ports, run, until_running
+from switches import LEARNING, MACS, between, frame, ports, run, until_running, waited_for
 from tidegate import TidegateError, addresses, p4, p4runtime
 from tidegate.p4runtime.messages import p4 as messages
 from tidegate.p4runtime.messages import parse_p4info
@@ -34,15 +34,8 @@ def two() -> Iterator[Place]:
 @pytest.fixture
 def live(two: Place) -> Iterator[LiveSwitch]:
     switch = LiveSwitch(p4.compile(EVERYTHING), ports(two, "packet"), cpu_port=CPU)
-    ended = threading.Event()
-    waiting = threading.Thread(target=switch.wait, args=(ended.is_set,))
-    with switch:
-        waiting.start()
-        try:
-            yield switch
-        finally:
-            ended.set()
-            waiting.join()
+    with switch, waited_for(switch):
+        yield switch
 
 
 def ids(connection: p4runtime.Connection) -> dict[str, int]:

@@ -16,11 +16,21 @@ from pathlib import Path
 import pytest
 
 from namespaces import Host, Place, ip, needs_root, place, processors_of_networks
-from switches import LEARNING, MACS, between, frame, interfaces, run, until_running, wait_for
+from switches import (
+    LEARNING,
+    MACS,
+    between,
+    frame,
+    interfaces,
+    ports,
+    run,
+    until_running,
+    wait_for,
+    waited_for,
+)
 from tidegate import p4, p4runtime
 from tidegate._core import TidegateError
 from tidegate.control.delivery import Messages
-from tidegate.switch.ports import SwitchPort
 from tidegate.switch.remote import served
 from tidegate.switch.running import LiveSwitch
 
@@ -112,10 +122,6 @@ def three() -> Iterator[Place]:
         yield made
 
 
-def given(at: Place, kind: str = "xdp") -> list[SwitchPort]:
-    return [SwitchPort(host.number, host.interface, kind, str(at.file)) for host in at.hosts]
-
-
 class Hears:
     """Keeps the packets for controllers."""
 
@@ -131,15 +137,8 @@ def handing_over(live: LiveSwitch) -> Iterator[Hears]:
     """The switch runs, and hands its packets over."""
     hears = Hears()
     live.listen(hears)
-    ended = threading.Event()
-    waiting = threading.Thread(target=live.wait, args=(ended.is_set,))
-    with live:
-        waiting.start()
-        try:
-            yield hears
-        finally:
-            ended.set()
-            waiting.join()
+    with live, waited_for(live):
+        yield hears
 
 
 def send_kinds(host: Host, others: list[int]) -> None:
@@ -157,7 +156,7 @@ def test_all_kinds_of_packets_are_handled_one_after_the_other(
 ) -> None:
     path = tmp_path / "all.p4"
     path.write_text(SOURCE)
-    live = LiveSwitch(p4.compile(path), given(three, kind), cpu_port=CPU, threads=threads)
+    live = LiveSwitch(p4.compile(path), ports(three, kind), cpu_port=CPU, threads=threads)
     live.api.multicast_set(1, [1, 2, 3])
     live.api.mirror_set(5, 1)
     numbers = [host.number for host in three.hosts]
@@ -203,9 +202,9 @@ def test_all_kinds_of_packets_are_handled_one_after_the_other(
         by = Counter(by for (_, by, _), count in sent.items() for _ in range(count))
         counted = live.api.counter_read("by_port")
         assert [int(counted[n, 0]) for n in (0, *numbers, CPU)] == [twice, *(by[n] for n in numbers), WRITES]
-        ports = live.statistics()["ports"]
-        assert [port["received"] for port in ports] == [by[n] for n in numbers]
-        assert [port["sent"] for port in ports] == [copies[n].total() for n in numbers]
+        counts = live.statistics()["ports"]
+        assert [port["received"] for port in counts] == [by[n] for n in numbers]
+        assert [port["sent"] for port in counts] == [copies[n].total() for n in numbers]
     for number, frames in came.items():
         assert Counter(data[14] for data in frames) == copies[number]
         if kind == "xdp":
@@ -217,7 +216,7 @@ def test_all_kinds_of_packets_are_handled_one_after_the_other(
 def test_each_thread_has_ports_and_a_processor(three: Place) -> None:
     allowed = os.sched_getaffinity(0)
     for asked, has in ((1, 1), (2, 2), (3, 3), (7, 3)):
-        live = LiveSwitch(p4.compile(LEARNING), given(three), threads=asked)
+        live = LiveSwitch(p4.compile(LEARNING), ports(three, "xdp"), threads=asked)
         between(live)
         with live:
             three.hosts[0].send(frame(1, 2))
@@ -228,11 +227,11 @@ def test_each_thread_has_ports_and_a_processor(three: Place) -> None:
     first = max(allowed) - 1
     if first not in allowed:
         return
-    live = LiveSwitch(p4.compile(LEARNING), given(three), processor=first, threads=2)
+    live = LiveSwitch(p4.compile(LEARNING), ports(three, "xdp"), processor=first, threads=2)
     with live:
         wait_for(lambda: sorted(map(min, processors_of_networks())) == [first, first + 1])
     said = f"processor {first + 2} is not one that this process may use"
-    live = LiveSwitch(p4.compile(LEARNING), given(three), processor=first, threads=3)
+    live = LiveSwitch(p4.compile(LEARNING), ports(three, "xdp"), processor=first, threads=3)
     with pytest.raises(TidegateError, match=said), live:
         pass
 
@@ -240,7 +239,7 @@ def test_each_thread_has_ports_and_a_processor(three: Place) -> None:
 @needs_root
 @pytest.mark.parametrize("threads", [2, 3])
 def test_a_port_is_taken_away_and_comes_back(three: Place, threads: int) -> None:
-    live = LiveSwitch(p4.compile(LEARNING), given(three), threads=threads)
+    live = LiveSwitch(p4.compile(LEARNING), ports(three, "xdp"), threads=threads)
     for number in (1, 2, 3):
         live.api.table_add("destination", [bytes([2, 0, 0, 0, 0, number]).hex(":")], "forward", [number])
         live.api.table_add("source", [bytes([2, 0, 0, 0, 0, number]).hex(":")], "NoAction")
@@ -270,7 +269,7 @@ def test_a_port_is_taken_away_and_comes_back(three: Place, threads: int) -> None
 
 @pytest.mark.live
 def test_frames_leave_at_the_port_s_rate_whichever_thread_they_came_by(three: Place) -> None:
-    first, second, third = given(three)
+    first, second, third = ports(three, "xdp")
     live = LiveSwitch(p4.compile(LEARNING), [first, replace(second, rate="8 Mbit/s"), third], threads=3)
     between(live)
     count = 100
