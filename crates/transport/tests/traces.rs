@@ -684,3 +684,28 @@ fn the_back_off_ends_with_a_round_trip() {
         assert_eq!(pair.ends[0].rto().as_ms(), rto, "{timestamps}");
     }
 }
+
+/// No SACK block tells a round trip either where all that was sent before is lost.
+#[test]
+fn the_back_off_ends_with_a_copy_s_timestamp_with_sack_too() {
+    for timestamps in [true, false] {
+        let mut pair = Pair::new(&Config { timestamps, ..plain() }, "reno");
+        pair.ends[0].write(40_000);
+        pair.run(Time::from_ms(700), |side, _, segment| {
+            (side == 1 || segment.payload == 0).then_some(*segment)
+        });
+        let backed_off = pair.ends[0].rto();
+        while pair.ends[1].bytes_received() == 0 {
+            pair.run(pair.now + Time::from_ms(1), everything);
+        }
+        // Its ACK is back, and that of what follows is not.
+        pair.run(pair.now + Time::from_ms(15), everything);
+        assert!(pair.ends[0].flow().snd_una > 1, "{timestamps}");
+        let rto = pair.ends[0].rto();
+        assert_eq!(
+            rto < backed_off && rto.as_ms() <= 221,
+            timestamps,
+            "{timestamps}: {backed_off:?} {rto:?}"
+        );
+    }
+}

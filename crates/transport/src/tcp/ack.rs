@@ -448,8 +448,8 @@ impl Sender {
             newest = tally.last_sacked.map(|sent| now - sent);
         }
         // What was sent again gives no sample but by the timestamp that is echoed (RFC 6298 section 3), coarse as that is. Linux
-        // always takes it; here it ends a back-off where no SACK block of something else does.
-        if sequence.is_none() && self.rtt.backoff > 0 && !self.sack && tally.flag & flags::DATA_ACKED != 0 {
+        // always takes it; here it is taken only to end a back-off.
+        if sequence.is_none() && self.rtt.backoff > 0 && tally.flag & flags::DATA_ACKED != 0 {
             sequence = self.echoed_rtt(now);
             newest = sequence;
         }
