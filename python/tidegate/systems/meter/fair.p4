@@ -62,6 +62,7 @@ struct metadata_t {
     ticks_t  limit;
     ticks_t  peak_limit;
     ticks_t  begin;
+    ticks_t  begin_own;
     ticks_t  target;
     ticks_t  middle;
     ticks_t  most;
@@ -133,12 +134,13 @@ control FairIngress(inout headers_t hdr, inout metadata_t meta, inout standard_m
 
     action pass() { }
 
-    action configure(bit<48> per_byte, ticks_t limit, ticks_t peak_limit, ticks_t begin, ticks_t target_level, ticks_t middle, ticks_t most,
-                     bit<6> fill_shift, bit<32> first, bit<32> mask) {
+    action configure(bit<48> per_byte, ticks_t limit, ticks_t peak_limit, ticks_t begin, ticks_t begin_own, ticks_t target_level,
+                     ticks_t middle, ticks_t most, bit<6> fill_shift, bit<32> first, bit<32> mask) {
         meta.per_byte = per_byte;
         meta.limit = limit;
         meta.peak_limit = peak_limit;
         meta.begin = begin;
+        meta.begin_own = begin_own;
         meta.target = target_level;
         meta.middle = middle;
         meta.most = most;
@@ -264,8 +266,8 @@ control FairIngress(inout headers_t hdr, inout metadata_t meta, inout standard_m
             us_t begin = packed[31:0];
             us_t elapsed = now_32 - begin;
             ticks_t own = own_end |-| now;
-            if (fresh && own < meta.begin) {
-                own = meta.begin;
+            if (fresh && own < meta.begin_own) {
+                own = meta.begin_own;
             }
             us_t level = (us_t) (own >> 8);
 
@@ -289,8 +291,11 @@ control FairIngress(inout headers_t hdr, inout metadata_t meta, inout standard_m
             count = count == 0 ? 16w1 : count;
             ticks_t even = cost * (ticks_t) count;
             ticks_t charge = (even * (ticks_t) meta.factor) >> meta.shift;
-            // A queue below the total grows as the total does, so that it tells how that grows.
-            ticks_t floor = own < all ? even : cost;
+            // A queue below the total grows as the total does, so that it tells how that grows. Far below a total that is more than half
+            // full, as in a meter that begins, it grows by a sixteenth more, so that it tells before the total is full: but not by losses
+            // of datagrams, which may be at their rate.
+            bool behind = all > meta.limit >> 1 && own + (meta.limit >> 5) < all && (hdr.tcp.isValid() || meta.ecn != NOT_ECT);
+            ticks_t floor = own < all ? (behind ? even + (even >> 4) : even) : cost;
             charge = charge < floor ? floor : charge;
             charge = charge > meta.limit ? meta.limit : charge;
             us_t charge_us = (us_t) (charge >> 8);

@@ -28,9 +28,9 @@ QUEUES = 1 << 20
 """Queues of flows in the data plane, of all meters."""
 LEAST_QUEUES, MOST_QUEUES = 8, 65_536
 MOST_BPS = 1_000_000_000_000
-# Shares of the limit: where a meter begins, where flows are told to slow down, where they are told whether they grow or not, and where
-# they are dropped.
-BEGIN, TARGET, MIDDLE, MOST = 0.4, 0.7, 0.85, 0.95
+# Shares of the limit: where a meter's total begins, so that 0.3 s are left, and its first flow's queue; where flows are told to slow down,
+# where they are told whether they grow or not, and where they are dropped.
+BEGIN, BEGIN_OWN, TARGET, MIDDLE, MOST = 0.715, 0.58, 0.7, 0.85, 0.95
 # What a byte costs of the peak: the data plane's shifts, 1/2 + 1/8 + 1/32 + 1/128. So the peak drains at 1.506 times the rate.
 PEAK_COST = 85 / 128
 
@@ -162,7 +162,7 @@ class FairMeters(MeterTables):
             -(-8_000_000 * 2**32 // round(target)),
             limit,
             round(min(peak_us, 1 << MOST_LIMIT_SHIFT) * PEAK_COST) << TICKS_SHIFT,
-            *(round(share * limit) for share in (BEGIN, TARGET, MIDDLE, MOST)),
+            *(round(share * limit) for share in (BEGIN, BEGIN_OWN, TARGET, MIDDLE, MOST)),
             shift + TICKS_SHIFT - 4,
             first,
             count - 1,

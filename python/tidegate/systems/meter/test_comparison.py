@@ -274,13 +274,6 @@ def test_the_claims_of_burst(start_ms: float, ten_ms: float, broken: set[str]) -
     assert len(judged) == 2
 
 
-def test_a_long_start_has_a_cause_of_its_own() -> None:
-    row: Row = {"scheme": "fair", "sender": "udp", "base_rtt_ms": 1.0, "target_mbps": 100.0}
-    start, later = bursts.claims_of([{**row, "start_burst_ms": 560.0, "burst_10_ms_ms": 400.0}])
-    assert "at 0.4 of the limit" in (start.why or "")
-    assert later.why == "not explained"
-
-
 def test_bursts_of_a_known_history() -> None:
     # 8 Mbit/s is a byte a microsecond. Nothing for 20 ms, then 30 kB at once, and from 6 s on 5 kB every 5 ms.
     time_s = np.arange(0, 7.0005, 0.001)

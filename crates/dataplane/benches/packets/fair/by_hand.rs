@@ -45,6 +45,7 @@ pub struct Config {
     pub limit: u64,
     pub peak_limit: u64,
     pub begin: u64,
+    pub begin_own: u64,
     pub target: u64,
     pub middle: u64,
     pub most: u64,
@@ -55,10 +56,11 @@ pub struct Config {
 
 impl Config {
     /// What the action `configure` takes.
-    pub fn values(&self) -> [u64; 10] {
-        let levels = [self.limit, self.peak_limit, self.begin, self.target, self.middle, self.most];
-        let [a, b, c, d, e, f] = levels;
-        [self.per_byte, a, b, c, d, e, f, self.fill_shift.into(), self.first.into(), self.mask.into()]
+    pub fn values(&self) -> [u64; 11] {
+        let begins = [self.begin, self.begin_own];
+        let [a, b, c, d, e] = [self.limit, self.peak_limit, self.target, self.middle, self.most];
+        let [f, g, h] = [self.fill_shift.into(), self.first.into(), self.mask.into()];
+        [self.per_byte, a, b, begins[0], begins[1], c, d, e, f, g, h]
     }
 }
 
@@ -222,7 +224,7 @@ fn decide(
 
     let mut own = flow.finish.saturating_sub(now);
     if fresh {
-        own = own.max(config.begin);
+        own = own.max(config.begin_own);
     }
     let level = (own >> 8) as u32;
     let elapsed = now_32.wrapping_sub(flow.begin);
@@ -245,7 +247,13 @@ fn decide(
     let count = u64::from(meter.here.max(meter.past).max(1));
     let even = cost.wrapping_mul(count);
     let charge = even.wrapping_mul(factor.into()) >> shift;
-    let charge = charge.max(if own < all { even } else { cost }).min(config.limit);
+    let behind = all > config.limit >> 1 && own + (config.limit >> 5) < all && (tcp || ecn != NOT_ECT);
+    let floor = match (own < all, behind) {
+        (false, _) => cost,
+        (true, false) => even,
+        (true, true) => even + (even >> 4),
+    };
+    let charge = charge.max(floor).min(config.limit);
     let charge_us = (charge >> 8) as u32;
 
     let mut drops = false;

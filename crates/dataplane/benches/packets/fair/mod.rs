@@ -48,7 +48,8 @@ impl Case {
             limit: LIMIT,
             // 300 ms.
             peak_limit: (300_000 << 16) / 128 * 85,
-            begin: share(40),
+            begin: LIMIT / 1000 * 715,
+            begin_own: share(58),
             target: share(70),
             middle: share(85),
             most: share(95),

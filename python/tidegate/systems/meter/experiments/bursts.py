@@ -96,15 +96,8 @@ def label(row: Row) -> str:
     return f"{row['sender']}, {row['base_rtt_ms']:g} ms"
 
 
-def _why(name: str, column: str) -> str:
-    if CONTENDERS[name].of != "ours":
-        return CONTENDERS[name].why("burst")
-    if column == "start_burst_ms":
-        return (
-            "a meter that has been idle begins with its total, and the first flow's queue, at 0.4 of the limit of 1.05 s: a sender that "
-            "does not slow down has 0.56 s of the rate until its queue is full, one that does 0.32 s and what it sends until its answer"
-        )
-    return "not explained"
+def _why(name: str) -> str:
+    return CONTENDERS[name].why("burst") if CONTENDERS[name].of != "ours" else "not explained"
 
 
 def claims_of(rows: list[Row]) -> list[Claim]:
@@ -132,7 +125,7 @@ def claims_of(rows: list[Row]) -> list[Claim]:
                     most,
                     high=bound,
                     published=None if way.of == "ours" else "1.5 x the rate over 200 ms (theta+, T)",
-                    why=_why(name, column),
+                    why=_why(name),
                     form=Unit("ms"),
                 )
             )
