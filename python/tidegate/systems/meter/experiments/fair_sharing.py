@@ -322,7 +322,7 @@ def fair(
     schemes: AnyContenders = SIMULATED,
     target_mbps: float = 100.0,
     base_rtt_ms: float = 10.0,
-    duration_s: Annotated[int, AtLeast(SETTLED_S + WINDOW_S)] = 60,
+    duration_s: Annotated[int, AtLeast(SETTLED_S + WINDOW_S)] = 63,
     hosts: Annotated[str, OneOf(("one", "apart"))] = "one",
 ) -> Plan:
     """Flows of all kinds inside one meter: each one's share, its worst ten seconds, and losses."""
