@@ -393,7 +393,9 @@ control FairIngress(inout headers_t hdr, inout metadata_t meta, inout standard_m
             // What passes.
             ticks_t peak_cost = (cost >> 1) + (cost >> 3) + (cost >> 5) + (cost >> 7);
             bool stays = all + cost > meta.limit || burst + peak_cost > meta.peak_limit || phase == STALLED
-                || busy && own + charge > meta.most || own + charge > ((meta.limit |-| all) << 4) * (ticks_t) count;
+                || busy && own + charge > meta.most || own + charge > ((meta.limit |-| all) << 4) * (ticks_t) count
+                // Who fills the peak has a long queue, and leaves the last of it to the others.
+                || own + charge > (meta.peak_limit |-| burst) << 5;
             if (stays || meta.drops) {
                 if (!stays) {
                     told.count(meter);

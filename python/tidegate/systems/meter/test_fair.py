@@ -267,6 +267,23 @@ def test_no_sender_has_more_than_a_part_of_the_burst_at_the_start(
         assert total - rate / 8e6 * (at - passed[0][0]) <= (1 - BEGIN) * burst_bytes(rate, burst) + 1
 
 
+@pytest.mark.parametrize("begin_ms", [20, 50, 100, 300])
+def test_who_fills_the_peak_leaves_room_in_it_for_others(begin_ms: int) -> None:
+    meter = Fair("12 Mbit/s", queues=1024)
+    # Half of the rate, until the level that a meter begins with is gone.
+    for number in range(1_000):
+        meter.send(number * 2 * MS, segment(0, 1500))
+    passed = sent = flooded = 0
+    for number in range(5_000):
+        at = 2 * S + number * 100 * US
+        flooded += meter.send(at, segment(0, 1500)) is None
+        if number >= begin_ms * 10 and number % 50 == 0:
+            sent += 1
+            passed += meter.send(at, segment(1, 1500)) is not None
+    assert flooded > 3_000
+    assert passed == sent
+
+
 def fill(
     meter: Fair,
     begin_ms: int,

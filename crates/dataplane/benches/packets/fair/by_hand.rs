@@ -361,7 +361,8 @@ fn decide(
         || burst + peak_cost > config.peak_limit
         || flow.phase == STALLED
         || busy && own + charge > config.most
-        || own + charge > (config.limit.saturating_sub(all) << 4).wrapping_mul(count);
+        || own + charge > (config.limit.saturating_sub(all) << 4).wrapping_mul(count)
+        || own + charge > config.peak_limit.saturating_sub(burst) << 5;
     let goes = !stays && !drops;
     if goes {
         all += cost;
