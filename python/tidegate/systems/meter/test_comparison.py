@@ -22,6 +22,7 @@ from tidegate.systems.meter.experiments import (
     several_flows,
     web_mix,
 )
+from tidegate.systems.meter.experiments.customer import PASSED, sent
 
 
 def holds(claims: list[Claim]) -> dict[str, bool]:
@@ -519,6 +520,14 @@ def test_what_the_peer_has_not_ended_has_no_ratio() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("apart", [False, True])
+def test_short_flows_and_those_beside_them_share_the_meter(apart: bool) -> None:
+    at = fair_sharing.build("fair", "short", 20.0, 10.0, 5, 1, apart=apart)
+    passed = sent(at.network.run("5 s"), PASSED)
+    # 1.05 s of the rate may pass in addition.
+    assert 0.8 * 20 <= passed.mbps(1.0) <= 20 * (1 + 1.05 / 4)
+
+
 def test_mix_counts_web_and_bulk_flows_apart(tmp_path: Path) -> None:
     settings = {
         "loads": (0.4,),

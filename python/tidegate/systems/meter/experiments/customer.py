@@ -59,6 +59,7 @@ class Customer:
         self.network = net
         self._delay = round(self.base_rtt_ms * 1e9 / 4)
         self._source, self._sink = net.host("source"), net.host("sink")
+        self._sources: list[Node] = [self._source]
         self.meter = (
             net.router("meter", linux=way.qdisc is not None)
             if way.data_plane is None
@@ -122,6 +123,7 @@ class Customer:
         if not self.apart:
             return self._source
         host = self.network.host(f"source{len(self.flows)}")
+        self._sources.append(host)
         self.network.link(
             host, self.meter, rate=self.link_rate, delay=self._delay + longer // 2, queue="10000 packets"
         )
@@ -150,12 +152,12 @@ class Customer:
     def attach(self, period: units.Time, *, by_flow: bool = True, sinks: bool = True) -> Network:
         """Put all flows under the meter, and record on a period; call it when all flows are there.
 
-        With `by_flow` the meter knows each flow; otherwise everything that the source sends. `sinks`: whether what each UDP flow's sink
+        With `by_flow` the meter knows each flow; otherwise everything that the sources send. `sinks`: whether what each UDP flow's sink
         is sent is recorded too.
         """
         net, way = self.network, CONTENDERS[self.contender]
         if isinstance(self.meter, Switch) and way.control is not None:
-            matches: tuple[Match, ...] = (Prefix(f"{net.address(self._source)}/32"),)
+            matches: tuple[Match, ...] = tuple(Prefix(f"{net.address(host)}/32") for host in self._sources)
             if by_flow:
                 matches = tuple(map(net.five_tuple, self.flows))
             meters = [Meter(0, rate_bps(self.rate_mbps), matches)]
