@@ -422,14 +422,20 @@ impl Port {
         }
     }
 
-    /// Takes the first packet off the wire, if it arrives by now; gives it and when the next one arrives. It does not if the event is
-    /// of one that arrives by an event of its own since the wire became impaired.
+    /// Takes the first packet off the wire, if it arrives by now. It does not if the event is of one that arrives by an event of its own
+    /// since the wire became impaired.
     #[inline]
-    pub fn arrive(&mut self, now: u64) -> Option<(PacketId, Option<u64>)> {
+    pub fn arrive(&mut self, now: u64) -> Option<PacketId> {
         let flight = *self.ring.front().filter(|first| first.arrives <= now && !self.impaired)?;
         self.ring.pop_front();
         self.left(&flight);
-        Some((flight.packet, self.ring.front().map(|f| f.arrives)))
+        Some(flight.packet)
+    }
+
+    /// When the first packet on the wire arrives.
+    #[inline]
+    pub fn next_arrival(&self) -> Option<u64> {
+        self.ring.front().map(|first| first.arrives)
     }
 
     /// A packet of so many bytes comes into the ring.

@@ -6,7 +6,7 @@ use crate::error::BuildError;
 use crate::event::Event;
 use crate::flow::AGENT;
 use crate::network::{Action, Network};
-use crate::pool::{CAME, HELD};
+use crate::pool::{CAME, HELD, PacketId};
 use crate::port::{Link, NO_CAPTURE};
 
 impl Network {
@@ -86,38 +86,45 @@ impl Network {
     #[inline]
     pub(crate) fn step(&mut self, at: u64, event: Event) {
         self.now = at;
-        if let Event::Arrive(port) = event {
-            let p = &mut self.ports[port as usize];
-            let (to, to_port, spread, capture) = (p.to, p.to_port, p.spread, p.captures_come);
-            let Some((packet, next)) = p.arrive(at) else {
-                self.events.drop_first();
-                return;
-            };
-            let ahead = p.next_two();
-            match next {
-                Some(next) => self.events.replace_first(next, event),
-                None if p.is_cut() => self.drop_last_arrival(port),
-                None => self.events.drop_first(),
-            }
-            if self.crowded() {
-                self.packets_ahead(ahead);
-                self.event_ahead();
-            }
-            self.hops += 1;
-            if capture != NO_CAPTURE {
-                self.watch_come(capture, packet);
-            }
-            self.deliver(to, to_port, spread, packet);
-            return;
-        }
-        if let Event::Free(port) = event {
+        match event {
+            Event::Arrive(port) => self.on_arrival(port),
             // The event goes on if the port does.
-            match self.pull(port) {
+            Event::Free(port) => match self.pull(port) {
                 Some(next) => self.events.replace_first(next, event),
                 None => self.events.drop_first(),
-            }
-            return;
+            },
+            other => self.on_other(other),
         }
+    }
+
+    /// The first packet on a port's wire arrives.
+    fn on_arrival(&mut self, port: u32) {
+        let p = &mut self.ports[port as usize];
+        let (to, to_port, spread, capture) = (p.to, p.to_port, p.spread, p.captures_come);
+        let Some(packet) = p.arrive(self.now) else {
+            self.events.drop_first();
+            return;
+        };
+        match p.next_arrival() {
+            Some(next) => self.events.replace_first(next, Event::Arrive(port)),
+            None if p.is_cut() => self.drop_last_arrival(port),
+            None => self.events.drop_first(),
+        }
+        if self.crowded() {
+            self.packets_ahead(self.ports[port as usize].next_two());
+            self.event_ahead();
+        }
+        self.hops += 1;
+        if capture != NO_CAPTURE {
+            self.watch_come(capture, packet);
+        }
+        self.deliver(to, to_port, spread, packet);
+    }
+
+    /// Handles another event than those that packets on ordinary ways make. Not a part of [`Network::step`], so that the memory on the
+    /// stack that a new connection takes is not its own.
+    #[inline(never)]
+    fn on_other(&mut self, event: Event) {
         self.events.drop_first();
         if self.crowded() {
             self.event_ahead();
@@ -129,25 +136,28 @@ impl Network {
             Event::Udp(source) => self.on_udp(source),
             Event::Sample(recorder) => self.on_sample(recorder),
             Event::Generate(switch) => self.generate(switch),
-            Event::Single(packet) => {
-                let port = self.packets.get(packet).next;
-                if port & CAME != 0 {
-                    self.release(packet);
-                    return;
-                }
-                if port & HELD != 0 {
-                    self.send(port & !HELD, packet);
-                    return;
-                }
-                self.hops += 1;
-                let p = &self.ports[port as usize];
-                let (to, to_port, spread) = (p.to, p.to_port, p.spread);
-                if p.captures_come != NO_CAPTURE {
-                    self.watch_come(p.captures_come, packet);
-                }
-                self.deliver(to, to_port, spread, packet);
-            }
+            Event::Single(packet) => self.on_single(packet),
         }
+    }
+
+    /// A packet arrives by an event of its own.
+    fn on_single(&mut self, packet: PacketId) {
+        let port = self.packets.get(packet).next;
+        if port & CAME != 0 {
+            self.release(packet);
+            return;
+        }
+        if port & HELD != 0 {
+            self.send(port & !HELD, packet);
+            return;
+        }
+        self.hops += 1;
+        let p = &self.ports[port as usize];
+        let (to, to_port, spread) = (p.to, p.to_port, p.spread);
+        if p.captures_come != NO_CAPTURE {
+            self.watch_come(p.captures_come, packet);
+        }
+        self.deliver(to, to_port, spread, packet);
     }
 
     /// There is nothing any more on a wire from another part, as far as is known here.
@@ -158,6 +168,7 @@ impl Network {
         self.ports[port as usize].was_last(number);
     }
 
+    #[inline(never)]
     fn on_action(&mut self, action: u32) {
         match &self.actions[action as usize] {
             Action::Start(plan) => self.start(*plan),
