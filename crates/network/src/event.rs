@@ -1,6 +1,6 @@
 //! Events, and how they are packed into the entries of their queue.
 
-/// What is to happen; the number says to which port, flow, ...
+/// What is to happen; the number says to which port, flow, ... In the order of [`Event::pack`]'s kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event {
     /// The first packet on the port's wire arrives.
@@ -9,14 +9,14 @@ pub(crate) enum Event {
     Timer(u32),
     /// Something that was planned: a flow starts, stops, ...
     Action(u32),
+    /// A packet that does not keep the wire's order arrives.
+    Single(u32),
     /// A UDP source sends.
     Udp(u32),
     /// A recorder samples.
     Sample(u32),
     /// A switch's port has sent a packet, and may send the next.
     Free(u32),
-    /// A packet that does not keep the wire's order arrives.
-    Single(u32),
     /// A switch's packet generator is due.
     Generate(u32),
 }

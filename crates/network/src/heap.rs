@@ -25,6 +25,8 @@ const ROOT: usize = 3;
 
 #[derive(Debug)]
 pub(crate) struct Heap {
+    /// The least entry; [`NONE`] if there is none.
+    first: Entry,
     fours: Vec<Four>,
     /// Behind the last entry.
     end: usize,
@@ -32,7 +34,7 @@ pub(crate) struct Heap {
 
 impl Default for Heap {
     fn default() -> Heap {
-        Heap { fours: vec![Four([NONE; 4])], end: ROOT }
+        Heap { first: NONE, fours: vec![Four([NONE; 4])], end: ROOT }
     }
 }
 
@@ -45,7 +47,7 @@ impl Heap {
     /// The least entry; [`NONE`] if there is none.
     #[inline(always)]
     pub fn first(&self) -> Entry {
-        self.fours[0].0[ROOT]
+        self.first
     }
 
     #[cfg(test)]
@@ -70,6 +72,7 @@ impl Heap {
             hole = parent;
         }
         *self.slot(hole) = entry;
+        self.first = self.fours[0].0[ROOT];
     }
 
     #[inline]
@@ -79,6 +82,8 @@ impl Heap {
             let last = std::mem::replace(self.slot(self.end), NONE);
             if self.end > ROOT {
                 self.replace_first(last);
+            } else {
+                self.first = NONE;
             }
         }
     }
@@ -96,5 +101,6 @@ impl Heap {
             hole = 4 * (hole - 2) + which;
         }
         *self.slot(hole) = entry;
+        self.first = self.fours[0].0[ROOT];
     }
 }

@@ -106,6 +106,9 @@ impl Wheel {
         let put = self.link(node, entry);
         if put {
             self.free = next;
+            if entry < self.first {
+                (self.first, self.slot) = (entry, time(entry) >> self.shift);
+            }
         }
         put
     }
@@ -116,7 +119,8 @@ impl Wheel {
         self.nodes.push(Node { entry: NONE, next: NO_NODE });
     }
 
-    /// Puts in an entry by a node that is in no list. False: as [`Wheel::put`], and the node is as it was.
+    /// Puts in an entry by a node that is in no list; whether it is the first is still to be seen. False: as [`Wheel::put`], and the node
+    /// is as it was.
     #[inline(always)]
     fn link(&mut self, node: u32, entry: Entry) -> bool {
         let slot = time(entry) >> self.shift;
@@ -130,9 +134,6 @@ impl Wheel {
             self.lists[index] = node;
             self.used[index / 64] |= 1 << (index % 64);
             self.words |= 1 << (index / 64);
-            if entry < self.first {
-                (self.first, self.slot) = (entry, slot);
-            }
             return true;
         }
         self.link_behind(first, node, entry)
@@ -152,7 +153,7 @@ impl Wheel {
         false
     }
 
-    /// Takes the first entry's node out of its list, and finds no other first.
+    /// Takes the first entry's node out of its list; `find` is still to find another first.
     #[inline(always)]
     fn unlink(&mut self) -> u32 {
         self.base = self.slot;
@@ -167,7 +168,6 @@ impl Wheel {
                 self.words &= !(1 << (index / 64));
             }
         }
-        self.first = NONE;
         node
     }
 
