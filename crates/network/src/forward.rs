@@ -137,7 +137,14 @@ impl Network {
     }
 
     /// Starts the ports of a switch that have got something to send and are free.
+    #[inline]
     pub(crate) fn wake_ports(&mut self, index: u32) {
+        if self.switches[index as usize].as_ref().is_some_and(|node| node.switch.has_ready()) {
+            self.wake_ready_ports(index);
+        }
+    }
+
+    fn wake_ready_ports(&mut self, index: u32) {
         while let Some(node) = &mut self.switches[index as usize]
             && let Some(number) = node.switch.take_ready()
         {
@@ -183,12 +190,8 @@ impl Network {
     fn emit(&mut self, port: u32, id: PacketId, queue: usize, waited: u64) {
         let size = self.packets.get(id).size;
         let p = &mut self.ports[port as usize];
-        if p.crowded(size + p.link.framing) {
-            p.lose(self.now, size);
-            if let Some(node) = self.switches.get_mut(p.of_switch as usize).and_then(Option::as_mut) {
-                node.switch.has_no_memory();
-            }
-            self.packets.free(id);
+        if p.has_no_room(size) {
+            self.lose(port, id, size);
             return;
         }
         p.note_wait(queue, waited);
@@ -202,6 +205,17 @@ impl Network {
         } else if first {
             self.events.push(arrives, Event::Arrive(port));
         }
+    }
+
+    /// There is no room on the wire for a packet that is to be sent.
+    #[cold]
+    fn lose(&mut self, port: u32, id: PacketId, size: u32) {
+        let p = &mut self.ports[port as usize];
+        p.lose(self.now, size);
+        if let Some(node) = self.switches.get_mut(p.of_switch as usize).and_then(Option::as_mut) {
+            node.switch.has_no_memory();
+        }
+        self.packets.free(id);
     }
 
     /// A packet is on a wire that is impaired or leads to another part. There its arrival is an event, which may be the next on that

@@ -124,45 +124,80 @@ pub(crate) struct Flight {
     bytes: u32,
 }
 
+/// What is first is what each packet needs: the ring, then what its link says.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Port {
-    pub link: Link,
-    /// Node at the other end, and which of its ports this link is on there.
-    pub to: u32,
-    pub to_port: u32,
-    /// What a router at the other end mixes into flows' hashes: see [`crate::routes::choice`].
-    pub spread: u32,
-    /// Where this port is at its own node; and the switch that this is, if it is one.
-    pub number: u32,
-    pub of_switch: u32,
     ring: VecDeque<Flight>,
     /// Of the ring, those in front that are known to have begun to be sent, and the bytes of the others. Whoever needs to know how
     /// many really have asks `settle` first: what is known is never less than what waits.
     begun: usize,
     waiting_bytes: u64,
-    /// Memory of the ring's packets, if there is a bound of it.
-    held: u64,
     free_at: u64,
     /// Nothing that is sent from now on arrives before this: the wire's last arrival when its link was changed last.
     not_before: u64,
-    /// The queue, if it is managed: the ring is the wire alone then.
-    pub managed: Option<Box<Managed>>,
+    bounds: Bounds,
+    /// Node at the other end, and which of its ports this link is on there.
+    pub to: u32,
+    pub to_port: u32,
+    /// What a router at the other end mixes into flows' hashes: see [`crate::routes::choice`].
+    pub spread: u32,
+    /// The capture of what it sends, and who watches what comes out of its wire at the other end.
+    pub captures_sent: u32,
+    pub captures_come: u32,
+    /// Where this port is at its own node; and the switch that this is, if it is one.
+    pub number: u32,
+    pub of_switch: u32,
     /// Each packet arrives by an event of its own, and the ring is only the queue: the wire loses packets or their order, or has done
     /// so when what still waits came.
     pub impaired: bool,
     /// It is impaired or leads to another part: a packet's arrival is not just an event of the ring's first.
     pub special: bool,
     bad: bool,
-    /// The capture of what it sends, and who watches what comes out of its wire at the other end.
-    pub captures_sent: u32,
-    pub captures_come: u32,
+    /// The queue, if it is managed: the ring is the wire alone then.
+    pub managed: Option<Box<Managed>>,
     /// The wire leads to another part (`parts`) or comes from one.
     cut: Option<Box<Cut>>,
+    /// Memory of the ring's packets, if there is a bound of it.
+    held: u64,
     /// Waiting times by queue, if they are asked for.
     pub waits: Option<Vec<Histogram>>,
-    /// Picoseconds for a byte, if that is a whole number.
-    ps_per_byte: Option<u64>,
     pub statistics: QueueStatistics,
+    pub link: Link,
+}
+
+/// What a link says to each packet, in one line of the cache; `u64::MAX` is for no bound.
+#[derive(Debug, Clone, Copy)]
+struct Bounds {
+    /// Picoseconds for a byte, if that is a whole number; else 0.
+    ps_per_byte: u64,
+    delay: u64,
+    /// [`Link::limit`], [`Link::mark_above`] and [`Link::most`].
+    packets: u64,
+    bytes: u64,
+    mark_above: u64,
+    most: u64,
+    mtu: u32,
+    framing: u32,
+}
+
+impl Bounds {
+    fn of(link: &Link) -> Bounds {
+        let bytes = |most: Option<Bytes>| most.map_or(u64::MAX, Bytes::get);
+        Bounds {
+            ps_per_byte: BITS_PS
+                .checked_div(link.rate.as_bps())
+                .filter(|ps| ps * link.rate.as_bps() == BITS_PS)
+                .unwrap_or(0),
+            delay: link.delay.as_ps(),
+            packets: link.limit.packets.unwrap_or(u64::MAX),
+            bytes: bytes(link.limit.bytes),
+            mark_above: link.mark_above.unwrap_or(u64::MAX),
+            most: bytes(link.most),
+            mtu: link.mtu,
+            framing: link.framing,
+        }
+    }
 }
 
 /// What is to be known of a wire between two parts: at its begin of what has not been handed over, at its end of what has come.
@@ -195,6 +230,7 @@ impl Port {
     pub fn new(link: Link, to: u32, to_port: u32, number: u32) -> Port {
         let managed = link.aqm.map(|aqm| Box::new(Managed::new(aqm, link.mtu + link.framing, link.aqm_salt)));
         let mut port = Port {
+            bounds: Bounds::of(&link),
             managed,
             link,
             to,
@@ -215,7 +251,6 @@ impl Port {
             captures_come: NO_CAPTURE,
             cut: None,
             waits: None,
-            ps_per_byte: None,
             statistics: QueueStatistics::default(),
         };
         port.link_changed();
@@ -223,16 +258,15 @@ impl Port {
     }
 
     fn link_changed(&mut self) {
-        let rate = self.link.rate.as_bps();
+        self.bounds = Bounds::of(&self.link);
         self.impaired = draws(&self.link) || self.impaired && !self.ring.is_empty();
         self.special = self.impaired || self.cut.is_some();
-        self.ps_per_byte = BITS_PS.checked_rem(rate).filter(|rest| *rest == 0).map(|_| BITS_PS / rate);
     }
 
     fn serialisation(&self, bytes: u32) -> u64 {
-        match self.ps_per_byte {
-            Some(ps) => ps * u64::from(bytes),
-            None => self.link.rate.time_for(Bytes::new(u64::from(bytes))).as_ps(),
+        match self.bounds.ps_per_byte {
+            0 => self.link.rate.time_for(Bytes::new(u64::from(bytes))).as_ps(),
+            ps => ps * u64::from(bytes),
         }
     }
 
@@ -343,28 +377,32 @@ impl Port {
     /// Whether a packet has no room behind so many.
     #[inline]
     fn full(&self, waiting: u64, bytes: u32) -> bool {
-        let limit = &self.link.limit;
-        limit.packets.is_some_and(|most| waiting >= most)
-            || limit.bytes.is_some_and(|most| self.waiting_bytes + u64::from(bytes) > most.get())
+        waiting >= self.bounds.packets || self.waiting_bytes + u64::from(bytes) > self.bounds.bytes
     }
 
     /// Whether a packet might be refused or marked if nothing had begun to be sent but what is known to have.
     #[inline]
     fn may_matter(&self, bytes: u32) -> bool {
         let waiting = (self.ring.len() - self.begun) as u64;
-        self.full(waiting, bytes) || self.link.mark_above.is_some_and(|k| waiting >= k)
+        self.full(waiting, bytes) || waiting >= self.bounds.mark_above
     }
 
     /// Whether queue and wire have no room for a packet of so many bytes.
     #[inline]
     pub fn crowded(&self, bytes: u32) -> bool {
-        self.link.most.is_some_and(|most| self.held + u64::from(bytes) + BESIDE > most.get())
+        self.bounds.most < u64::MAX && self.held + u64::from(bytes) + BESIDE > self.bounds.most
+    }
+
+    /// Whether a packet of this size, from the IP header on, has no room on queue and wire.
+    #[inline]
+    pub fn has_no_room(&self, size: u32) -> bool {
+        self.crowded(size + self.bounds.framing)
     }
 
     /// Takes or drops a packet.
     #[inline]
     pub fn push(&mut self, now: u64, id: PacketId, slot: &mut Slot) -> Taken {
-        let bytes = slot.size + self.link.framing;
+        let bytes = slot.size + self.bounds.framing;
         // Which packets have begun to be sent matters only if the queue may be as long as a limit.
         if self.impaired || self.may_matter(bytes) {
             self.settle(now);
@@ -375,11 +413,11 @@ impl Port {
             self.statistics.dropped += 1;
             return Taken::Dropped;
         }
-        if slot.size > self.link.mtu && slot.size > self.link.mtu + slot.tags() {
+        if slot.size > self.bounds.mtu && slot.size > self.bounds.mtu + slot.tags() {
             self.statistics.too_large += 1;
             return Taken::Dropped;
         }
-        if self.link.mark_above.is_some_and(|k| waiting >= k) {
+        if waiting >= self.bounds.mark_above {
             self.statistics.marked += u64::from(slot.packet.mark_ce());
         }
         let starts = self.free_at.max(now);
@@ -441,7 +479,7 @@ impl Port {
     /// A packet of so many bytes comes into the ring.
     #[inline]
     fn hold(&mut self, bytes: u32) {
-        if self.link.most.is_some() {
+        if self.bounds.most < u64::MAX {
             self.held += u64::from(bytes) + BESIDE;
         }
     }
@@ -449,7 +487,7 @@ impl Port {
     /// The first of the ring is out of it.
     #[inline]
     fn left(&mut self, flight: &Flight) {
-        if self.link.most.is_some() {
+        if self.bounds.most < u64::MAX {
             self.held = self.held.saturating_sub(u64::from(flight.bytes) + BESIDE);
         }
         if self.begun > 0 {
@@ -504,7 +542,7 @@ impl Port {
             flight.starts = free_at;
             free_at += takes;
             // A wire keeps the order.
-            last = last.max(free_at + self.link.delay.as_ps());
+            last = last.max(free_at + self.bounds.delay);
             flight.arrives = last;
         }
         self.not_before = last;
@@ -520,7 +558,7 @@ impl Port {
     /// When what has been sent by `free_at` arrives. A wire keeps the order, also where its delay has become shorter.
     #[inline]
     fn arrival(&self) -> u64 {
-        let arrives = self.free_at + self.link.delay.as_ps();
+        let arrives = self.free_at + self.bounds.delay;
         if self.impaired { arrives } else { arrives.max(self.not_before) }
     }
 
@@ -538,7 +576,7 @@ impl Port {
     /// Sends a packet that a switch has taken out of its own queue, or this port out of a managed one; the wire must be free. Gives when it arrives, and whether an
     /// event for the first arrival is needed.
     pub fn put(&mut self, now: u64, id: PacketId, size: u32) -> (u64, bool) {
-        let bytes = size + self.link.framing;
+        let bytes = size + self.bounds.framing;
         let takes = self.serialisation(bytes);
         self.free_at = now + takes;
         self.statistics.packets += 1;

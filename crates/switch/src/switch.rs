@@ -261,21 +261,23 @@ impl Switch {
     }
 
     /// Puts what the pipeline has made where it belongs.
+    #[inline]
     fn enqueue_pending(&mut self, now: Time) {
         if !self.pending.is_empty() {
-            let mut pending = std::mem::take(&mut self.pending);
-            self.enqueue(now, &mut pending);
-            self.pending = pending;
+            self.enqueue(now);
         }
     }
 
-    fn enqueue(&mut self, now: Time, pending: &mut Vec<Box<Work>>) {
+    #[inline(never)]
+    fn enqueue(&mut self, now: Time) {
+        let mut pending = std::mem::take(&mut self.pending);
         if pending.iter().any(|packet| Some(packet.port) == self.cpu_port) {
-            self.hand_to_controller(now, pending);
+            self.hand_to_controller(now, &mut pending);
         }
         for packet in pending.drain(..) {
             self.enqueue_one(packet);
         }
+        self.pending = pending;
     }
 
     /// Takes the packets for the controller out of those.
@@ -376,6 +378,12 @@ impl Switch {
     /// From when on a port has something to send, as far as is known since it was last asked; `None`: nothing waits.
     pub fn next_transmit(&self, number: u32) -> Option<Time> {
         self.port(number)?.next()
+    }
+
+    /// Whether [`Switch::take_ready`] has a port.
+    #[inline]
+    pub fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
     }
 
     /// Takes a port that may have got something to send, whether or not its wire is free.
