@@ -554,7 +554,7 @@ def test_both_sides_of_a_router(tidegate: Run, tmp_path: Path) -> None:
     assert ran.err.count(f"warning: {warnings[0]}\n") == 1
     percent = int(warnings[0].split()[1])
     assert 90 <= percent <= 100
-    assert warnings[0].endswith("give each packet's tap once, in front of the router or behind it")
+    assert warnings[0].endswith("give one side of the router, and the other with --after")
     # One source, or each direction in its own: nothing is there twice.
     both = written(talk.packets + later(talk.packets, 3), tmp_path, "both.pcap")
     halves = [

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
-import shutil
-import signal
 import socket
 import struct
-import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 
 import pytest
 
+from lab_captures import captured, needs_dumpcap, run_in
 from namespaces import ip, needs_root, within, write_within
 from random_talks import capture
 from rtt_tools import (
@@ -32,17 +29,9 @@ from rtt_tools import (
 )
 from tidegate.network import Network
 
-needs_dumpcap = pytest.mark.skipif(
-    shutil.which("dumpcap") is None or shutil.which("ethtool") is None, reason="needs dumpcap and ethtool"
-)
-
 _numbers = count()
 A, B = "10.11.1.1", "10.11.2.1"
 FLOWS, BYTES = 4, 4_000_000
-
-
-def run_in(netns: str, *words: str) -> None:
-    subprocess.run(["ip", "netns", "exec", netns, *words], check=True, capture_output=True)
 
 
 @pytest.fixture
@@ -68,28 +57,6 @@ def hosts() -> Iterator[tuple[str, str]]:
         shaper = ["tbf", "rate", "100mbit", "burst", "16kb", "latency", "10ms"]
         run_in(router, "tc", "qdisc", "add", "dev", "to2", "root", *shaper)
         yield a, b
-
-
-@contextmanager
-def captured(netns: str, path: Path) -> Iterator[None]:
-    """Packets of a host's interface, in their first 128 bytes, go to a file."""
-    words = ["dumpcap", "-q", "-P", "-i", "eth", "-s", "128", "-B", "32", "-f", "tcp", "-w", str(path)]
-    process = subprocess.Popen(["ip", "netns", "exec", netns, *words], stderr=subprocess.PIPE, text=True)
-    assert process.stderr is not None
-    said = []
-    for line in process.stderr:
-        said.append(line)
-        if line.startswith("File:"):
-            break
-    else:
-        pytest.fail(f"dumpcap did not begin: {said}")
-    try:
-        yield
-    finally:
-        process.send_signal(signal.SIGINT)
-        said.append(process.communicate(timeout=20)[1])
-    assert process.returncode == 0, said
-    assert re.search(r"received/dropped on interface 'eth': \d+/0 ", said[-1]), said
 
 
 def serve(listener: socket.socket) -> None:

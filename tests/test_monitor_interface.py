@@ -162,6 +162,9 @@ def test_a_match_comes_before_the_limit() -> None:
             asked.append((most, match))
             return look(1.0) | {"flow_count": 10_000}
 
+        def settle(self) -> None:
+            pass
+
         def end(self) -> list[str]:
             return []
 

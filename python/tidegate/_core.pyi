@@ -30,6 +30,7 @@ def monitor(
     most_flows: int,
     rtt_bytes: int,
     samples: str | PathLike[str] | None,
+    second: tuple[list[str], int, int, str | None] | None,
     partial: bool,
     progress: Callable[[int], None] | None,
 ) -> str: ...
@@ -222,12 +223,20 @@ class InterfaceMonitor:
     """Watches interfaces as packets come."""
 
     def __init__(
-        self, interfaces: Sequence[str], rule: str, most_flows: int, rtt_bytes: int, samples: str | None
+        self,
+        interfaces: Sequence[str],
+        rule: str,
+        most_flows: int,
+        rtt_bytes: int,
+        samples: str | None,
+        second: tuple[list[str], int, int, str | None] | None,
     ) -> None: ...
     def run(self, milliseconds: int) -> None:
         """Watch for so long."""
     def answer(self, most: int | None = None, text: str | None = None) -> str:
         """The answer up to now, as JSON text."""
+    def settle(self) -> None:
+        """Decide of two taps what is lost, as at the end of captures."""
     def end(self) -> list[str]:
         """End it; give warnings."""
 

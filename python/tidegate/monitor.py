@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidegate import _core, addresses
+from tidegate import _core, addresses, monitor_taps
 from tidegate._core import TidegateError
 from tidegate.files import replacing
+from tidegate.monitor_taps import LOST_AFTER
 from tidegate.options import Insecure, Json
 
 if TYPE_CHECKING:
@@ -81,6 +82,11 @@ class Sort(StrEnum):
     RTT_P99 = "rtt_ms_p99"
     SAMPLES = "rtt_samples"
     FIRST = "first_s"
+    QUEUE_DELAY_P95 = "queue_delay_ms_p95"
+    LOST = "lost_at_router"
+
+
+OF_TWO_TAPS = (Sort.QUEUE_DELAY_P95, Sort.LOST)
 
 
 def watch(
@@ -90,6 +96,10 @@ def watch(
     max_flows: int = MOST_FLOWS,
     rtt_memory: int = RTT_MEMORY,
     samples: str | Path | None = None,
+    after: Sequence[str | Path] = (),
+    after_offset_ms: float = 0.0,
+    lost_after: float = LOST_AFTER,
+    delays: str | Path | None = None,
     partial: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> dict[str, Any]:
@@ -97,11 +107,24 @@ def watch(
 
     Gives what `tidegate monitor --json` prints: `flows` has a dict for each direction of each TCP and UDP flow. `samples` is a CSV
     file that gets each round-trip time: `time_s`, ends and ports of the flow whose packet was acknowledged, `ack`, `rtt_ms`. With
-    `partial`, an interrupt ends it with what was read until then. Raises TidegateError.
+    `partial`, an interrupt ends it with what was read until then.
+
+    `after`: captures of the other side of a router. Their packets are paired with those of `files`: flows have queue delays and losses,
+    and all else is as without. `after_offset_ms` is added to their times; what has not come to the other tap `lost_after` seconds later
+    is lost. `delays` is a CSV file that gets each delay: `time_s` at the second tap, ends and ports, `queue_delay_ms`. Raises
+    TidegateError.
     """
+    second = monitor_taps.second(after, after_offset_ms, lost_after, delays)
     answer: dict[str, Any] = json.loads(
         _core.monitor(
-            [str(file) for file in files], rtt_rule, max_flows, rtt_memory << 20, samples, partial, progress
+            [str(file) for file in files],
+            rtt_rule,
+            max_flows,
+            rtt_memory << 20,
+            samples,
+            second,
+            partial,
+            progress,
         )
     )
     answer["warnings"] += _seen_twice(answer["flows"], len(files))
@@ -111,7 +134,7 @@ def watch(
 class Interfaces:
     """Watches interfaces of this machine, as packets come and go: `with Interfaces(["eth0"]) as watched: watched.run(10)`.
 
-    Needs root, or CAP_NET_RAW and CAP_NET_ADMIN. Raises TidegateError.
+    `after`, `lost_after`, `delays`: as of `watch`; interfaces on the other side of this machine, which is the router. Needs root, or CAP_NET_RAW and CAP_NET_ADMIN. Raises TidegateError.
     """
 
     def __init__(
@@ -122,6 +145,9 @@ class Interfaces:
         max_flows: int = MOST_FLOWS,
         rtt_memory: int = RTT_MEMORY,
         samples: str | Path | None = None,
+        after: Sequence[str] = (),
+        lost_after: float = LOST_AFTER,
+        delays: str | Path | None = None,
     ) -> None:
         self._core = _core.InterfaceMonitor(
             list(interfaces),
@@ -129,6 +155,7 @@ class Interfaces:
             max_flows,
             rtt_memory << 20,
             None if samples is None else str(samples),
+            monitor_taps.second(after, 0.0, lost_after, delays),
         )
 
     def __enter__(self) -> Interfaces:
@@ -153,6 +180,10 @@ class Interfaces:
         answer: dict[str, Any] = json.loads(self._core.answer(most, match))
         return answer
 
+    def settle(self) -> None:
+        """Decide of two taps what is lost, as at the end of captures: without it, a packet may still come."""
+        self._core.settle()
+
     def end(self) -> list[str]:
         """Stop; return warnings about the measurement."""
         return self._core.end()
@@ -162,8 +193,9 @@ def frame(answer: dict[str, Any]) -> pl.DataFrame:
     """The flows of an answer as a table."""
     import polars as pl
 
+    columns = COLUMNS | (monitor_taps.COLUMNS if "after_packets" in answer else {})
     return pl.DataFrame(
-        answer["flows"], schema={name: getattr(pl, kind) for name, kind in sorted(COLUMNS.items())}
+        answer["flows"], schema={name: getattr(pl, kind) for name, kind in sorted(columns.items())}
     )
 
 
@@ -195,8 +227,8 @@ def _seen_twice(flows: list[dict[str, Any]], sources: int) -> list[str]:
     # Half of the packets are copies where each is there twice.
     percent = min(100, round(100 * again / max(packets - again, 1)))
     return [
-        f"about {percent} % of the packets with data were seen twice: give each packet's tap once, "
-        "in front of the router or behind it"
+        f"about {percent} % of the packets with data were seen twice: give one side of the router, "
+        "and the other with --after"
     ]
 
 
@@ -207,26 +239,40 @@ def end(flow: dict[str, Any], which: str) -> str:
 
 
 def draw(flows: list[dict[str, Any]]) -> Figure:
-    """Round-trip times of flows: least, p50, p95 and p99."""
+    """Round-trip times of flows: least, p50, p95 and p99. Of two taps also queue delays."""
     from matplotlib.figure import Figure
 
-    with_rtt = [flow for flow in flows if flow["rtt_ms_p50"] is not None][:SHOWN]
-    figure = Figure(figsize=(8, 1.2 + 0.35 * max(len(with_rtt), 1)), layout="constrained")
-    panel = figure.subplots()
-    for row, flow in enumerate(with_rtt):
+    taps = any("lost_at_router" in flow for flow in flows)
+    shown = [
+        flow for flow in flows if flow["rtt_ms_p50"] is not None or flow.get("queue_delay_ms_p50") is not None
+    ][:SHOWN]
+    with_rtt = [(row, flow) for row, flow in enumerate(shown) if flow["rtt_ms_p50"] is not None]
+    height = 1.2 + 0.35 * max(len(shown), 1)
+    figure = Figure(figsize=(12 if taps else 8, height), layout="constrained")
+    panel, *others = figure.subplots(1, 2 if taps else 1, squeeze=False, sharey=True)[0]
+    for row, flow in with_rtt:
         values = [flow[f"rtt_ms_{name}"] for name in ("min", "p50", "p95", "p99")]
         panel.plot([values[0], values[3]], [row, row], color="0.6", linewidth=1)
         for value, marker, label in zip(values, "|osD", ("least", "p50", "p95", "p99"), strict=True):
-            panel.plot(value, row, marker, color="tab:blue", markersize=6, label=label if row == 0 else None)
+            panel.plot(
+                value,
+                row,
+                marker,
+                color="tab:blue",
+                markersize=6,
+                label=label if row == with_rtt[0][0] else None,
+            )
     panel.set_yticks(
-        range(len(with_rtt)),
-        [f"{flow['protocol']} {end(flow, 'src')} > {end(flow, 'dst')}" for flow in with_rtt],
+        range(len(shown)),
+        [f"{flow['protocol']} {end(flow, 'src')} > {end(flow, 'dst')}" for flow in shown],
     )
     panel.invert_yaxis()
     panel.set(xlabel="round-trip time (ms)", xscale="log" if with_rtt else "linear")
     panel.grid(alpha=0.3, axis="x", which="both")
     if with_rtt:
         panel.legend(fontsize="small")
+    for other in others:
+        monitor_taps.draw(other, shown)
     return figure
 
 
@@ -268,6 +314,9 @@ def _table(flows: list[dict[str, Any]], now: Mapping[Name, float] | None = None)
         "p95",
         "p99 ms",
     )
+    taps = any("lost_at_router" in flow for flow in flows)
+    if taps:
+        columns = (*columns, *monitor_taps.HEADINGS)
     if now is not None:
         columns = (*columns, "Mbit/s now")
     for name in columns:
@@ -283,6 +332,7 @@ def _table(flows: list[dict[str, Any]], now: Mapping[Name, float] | None = None)
             _number(flow["retransmissions"], 0),
             f"{flow['rtt_samples']:,}",
             *(_number(flow[f"rtt_ms_{name}"], 3) for name in ("min", "p50", "p95", "p99")),
+            *(monitor_taps.cells(flow) if taps else []),
             *([] if now is None else [_number(now.get(_name(flow)), 2)]),
         )
     return table
@@ -380,6 +430,25 @@ def monitor(
         float | None,
         typer.Option(metavar="SECONDS", min=0.0, help="Watch interfaces for so long, not until Ctrl-C."),
     ] = None,
+    after: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE|IFACE",
+            help="The router's other side: a capture, or with -i an interface; gives queue delay and loss; can be given again.",
+        ),
+    ] = None,
+    after_offset: Annotated[
+        float, typer.Option(metavar="MS", help="Add so many ms to the times of captures of --after.")
+    ] = 0.0,
+    lost_after: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            min=0.001,
+            max=monitor_taps.LONGEST,
+            help="With --after, a packet that has not come to the other side by then is lost.",
+        ),
+    ] = LOST_AFTER,
     interval: Annotated[
         float, typer.Option(metavar="SECONDS", min=0.1, help="Time between two looks at interfaces.")
     ] = 1.0,
@@ -412,6 +481,9 @@ def monitor(
     samples: Annotated[
         Path | None, typer.Option(metavar="FILE.csv", help="Write each round-trip time to a file.")
     ] = None,
+    delays: Annotated[
+        Path | None, typer.Option(metavar="FILE.csv", help="With --after, write each queue delay to a file.")
+    ] = None,
     parquet: Annotated[
         Path | None, typer.Option(metavar="FILE.parquet", help="Write the flows to a file.")
     ] = None,
@@ -422,14 +494,15 @@ def monitor(
     as_json: Json = False,
 ) -> None:
     """Watch captures or interfaces: round-trip times, throughput and retransmissions of each flow."""
+    captures, interfaces, behind = files or [], interface or [], after or []
     for path, suffixes, what in (
         (samples, (".csv",), "file of samples"),
+        (delays, (".csv",), "file of delays"),
         (parquet, (".parquet",), "Parquet file"),
         (figure, (".png", ".svg", ".pdf"), "figure"),
     ):
         if path is not None:
-            _written(path, suffixes, what, files or [])
-    captures, interfaces = files or [], interface or []
+            _written(path, suffixes, what, [*captures, *behind] if captures else [])
     if bool(captures) == bool(interfaces):
         raise typer.BadParameter("give captures, or interfaces with -i; `tidegate monitor --help` shows how")
     if captures and (duration is not None or metrics_addr is not None):
@@ -438,22 +511,36 @@ def monitor(
         )
     if metrics_addr is not None:
         addresses.demand_local_metrics(metrics_addr, insecure)
-    if captures.count("-") > 1:
+    if not behind and (delays is not None or sort in OF_TWO_TAPS):
+        raise typer.BadParameter(
+            "--delays, and --sort by delay or loss, need the router's other side; give it with --after"
+        )
+    if after_offset and (interfaces or not behind):
+        raise typer.BadParameter(
+            "--after-offset is for captures of --after; interfaces of one machine have one clock"
+        )
+    if delays is not None and samples is not None and delays.resolve() == samples.resolve():
+        raise typer.BadParameter("--samples and --delays are one file; give two")
+    given = [*(captures or interfaces), *behind]
+    if captures and given.count("-") > 1:
         raise TidegateError("standard input (-) is given twice; give it once")
-    if _is_given_twice(captures):
+    if captures and _is_given_twice(given):
         raise typer.BadParameter("a capture is given twice; give each once")
-    if len(set(interfaces)) < len(interfaces):
+    if interfaces and len(set(given)) < len(given):
         raise typer.BadParameter("an interface is given twice; give each once")
+    how: dict[str, Any] = {
+        "rtt_rule": rtt_rule.value,
+        "max_flows": max_flows,
+        "rtt_memory": rtt_memory,
+        "samples": samples,
+        "after": behind,
+        "lost_after": lost_after,
+        "delays": delays,
+    }
     if captures:
-        answer = _of_captures(captures, rtt_rule.value, max_flows, rtt_memory, samples)
+        answer = _of_captures(captures, **how, after_offset_ms=after_offset, partial="-" in given)
     else:
-        with Interfaces(
-            interfaces,
-            rtt_rule=rtt_rule.value,
-            max_flows=max_flows,
-            rtt_memory=rtt_memory,
-            samples=samples,
-        ) as watched:
+        with Interfaces(interfaces, **how) as watched:
             answer = _of_interfaces(
                 watched,
                 duration,
@@ -499,30 +586,21 @@ def monitor(
 def _summary(answer: dict[str, Any], flows: int, top: int) -> str:
     rest = f", of which the first {top} are shown" if flows > top else ""
     missed = f", {answer['dropped_packets']:,} missed" if answer.get("dropped_packets") else ""
+    taps = f" ({answer['packets_at_both']:,} at both taps)" if "packets_at_both" in answer else ""
     return (
-        f"{answer['packets']:,} packets{missed} in {answer['duration_s']:.3f} s, {flows:,} flows{rest}; "
+        f"{answer['packets']:,} packets{taps}{missed} in {answer['duration_s']:.3f} s, {flows:,} flows{rest}; "
         f"RTT rule {answer['rtt_rule']}"
     )
 
 
-def _of_captures(
-    files: list[str], rtt_rule: str, max_flows: int, rtt_memory: int, samples: Path | None
-) -> dict[str, Any]:
+def _of_captures(files: list[str], **how: Any) -> dict[str, Any]:
     show = sys.stderr.isatty()
 
     def progress(packets: int) -> None:
         sys.stderr.write(f"\r{packets:,} packets ")
         sys.stderr.flush()
 
-    answer = watch(
-        files,
-        rtt_rule=rtt_rule,
-        max_flows=max_flows,
-        rtt_memory=rtt_memory,
-        samples=samples,
-        partial="-" in files,
-        progress=progress if show else None,
-    )
+    answer = watch(files, **how, progress=progress if show else None)
     if show:
         sys.stderr.write("\r\x1b[K")
     return answer
@@ -571,6 +649,7 @@ def _of_interfaces(
                 live.update(Group(_table(flows[:top], now), _summary(answer, count, top)), refresh=True)
 
         interrupted = _watch_interfaces(watched, duration, interval, match, look)
+        watched.settle()
         answer = watched.answer()
     answer["interrupted"] = interrupted
     answer["warnings"] = watched.end() + _seen_twice(answer["flows"], len(answer.get("interfaces", ())))

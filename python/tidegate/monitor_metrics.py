@@ -17,6 +17,10 @@ COUNTERS = {
     "retransmissions": "Packets of a TCP flow that were sent again, or late",
     "rtt_samples": "Round-trip times of a flow",
 }
+OF_TWO_TAPS = {
+    "queue_delay_samples": "Packets of a flow that were seen at both taps",
+    "lost_at_router": "Packets of a flow that were seen at the first tap and not at the second",
+}
 TIMES = ("min", "p50", "p95", "p99")
 LABELS = ("protocol", "src", "src_port", "dst", "dst_port")
 
@@ -45,21 +49,26 @@ class Metrics(Collector):
         )
         flows.add_metric([], answer["flow_count"])
         yield flows
-        for name, help_text in COUNTERS.items():
+        taps = "packets_at_both" in answer
+        for name, help_text in (COUNTERS | (OF_TWO_TAPS if taps else {})).items():
             metric = CounterMetricFamily(f"tidegate_monitor_flow_{name}", help_text, labels=LABELS)
             for flow in self.flows:
-                if flow[name] is not None:
+                if flow.get(name) is not None:
                     metric.add_metric([str(flow[label]) for label in LABELS], flow[name])
             yield metric
-        times = GaugeMetricFamily(
-            "tidegate_monitor_flow_rtt_ms", "Round-trip time of a flow in ms", labels=(*LABELS, "quantile")
-        )
+        yield self._quantiles("rtt_ms", "Round-trip time of a flow in ms", TIMES)
+        if taps:
+            help_text = "Time of a flow's packets from the first tap to the second in ms"
+            yield self._quantiles("queue_delay_ms", help_text, (*TIMES, "max"))
+
+    def _quantiles(self, name: str, help_text: str, quantiles: tuple[str, ...]) -> Metric:
+        times = GaugeMetricFamily(f"tidegate_monitor_flow_{name}", help_text, labels=(*LABELS, "quantile"))
         for flow in self.flows:
-            for quantile in TIMES:
-                if flow[f"rtt_ms_{quantile}"] is not None:
+            for quantile in quantiles:
+                if flow.get(f"{name}_{quantile}") is not None:
                     labels = [str(flow[label]) for label in LABELS]
-                    times.add_metric([*labels, quantile], flow[f"rtt_ms_{quantile}"])
-        yield times
+                    times.add_metric([*labels, quantile], flow[f"{name}_{quantile}"])
+        return times
 
 
 def serve(metrics: Metrics, address: str, insecure: bool) -> Server:

@@ -37,6 +37,8 @@ pub struct Heard<'a> {
     pub wire_len: u32,
     /// As captures number them.
     pub link_type: u32,
+    /// Of [`InOrder`]: which of its interfaces has heard it.
+    pub interface: usize,
 }
 
 /// A socket that hears an interface.
@@ -153,6 +155,7 @@ impl Sniffer {
                 bytes: &slot[..self.snap.min(message.msg_len as usize)],
                 wire_len: message.msg_len,
                 link_type: self.link_type,
+                interface: 0,
             });
         }
         Ok(came)
@@ -202,11 +205,11 @@ impl InOrder {
         }
         let mut until = clock::wall().saturating_sub(SETTLED);
         let mut came = 0;
-        for sniffer in &mut self.sniffers {
+        for (interface, sniffer) in self.sniffers.iter_mut().enumerate() {
             let mut last = 0;
             let took = sniffer.receive(|heard| {
                 last = heard.time;
-                self.held.hold(heard);
+                self.held.hold(Heard { interface, ..heard });
             })?;
             // There may be more of it, later than these.
             until = if took == BATCH { until.min(last) } else { until };
@@ -239,19 +242,19 @@ impl InOrder {
 
 /// Packets with their times.
 #[derive(Debug, Default)]
-struct Held(Vec<(u64, Vec<u8>, u32, u32)>);
+struct Held(Vec<(u64, Vec<u8>, u32, u32, usize)>);
 
 impl Held {
     fn hold(&mut self, heard: Heard<'_>) {
-        self.0.push((heard.time, heard.bytes.to_vec(), heard.wire_len, heard.link_type));
+        self.0.push((heard.time, heard.bytes.to_vec(), heard.wire_len, heard.link_type, heard.interface));
     }
 
     /// Gives those up to a time, the oldest first.
     fn give(&mut self, until: u64, mut take: impl FnMut(Heard<'_>)) {
         self.0.sort_by_key(|(time, ..)| *time);
         let count = self.0.partition_point(|(time, ..)| *time <= until);
-        for (time, bytes, wire_len, link_type) in self.0.drain(..count) {
-            take(Heard { time, bytes: &bytes, wire_len, link_type });
+        for (time, bytes, wire_len, link_type, interface) in self.0.drain(..count) {
+            take(Heard { time, bytes: &bytes, wire_len, link_type, interface });
         }
     }
 }
@@ -282,12 +285,12 @@ mod tests {
         let mut held = Held::default();
         // Acknowledgments of one interface first, and then the data of another; two of one time as they came.
         for (time, byte) in [(30, 3), (50, 5), (90, 9), (10, 1), (30, 4), (60, 6)] {
-            held.hold(Heard { time, bytes: &[byte], wire_len: 1, link_type: LINK_RAW });
+            held.hold(Heard { time, bytes: &[byte], wire_len: 1, link_type: LINK_RAW, interface: 0 });
         }
         let mut given = Vec::new();
         held.give(60, |heard| given.push(heard.bytes[0]));
         assert_eq!(given, [1, 3, 4, 5, 6]);
-        held.hold(Heard { time: 70, bytes: &[7], wire_len: 1, link_type: LINK_RAW });
+        held.hold(Heard { time: 70, bytes: &[7], wire_len: 1, link_type: LINK_RAW, interface: 0 });
         held.give(u64::MAX, |heard| given.push(heard.bytes[0]));
         assert_eq!(given, [1, 3, 4, 5, 6, 7, 9]);
     }

@@ -6,18 +6,21 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use wire::pcap::plain;
+use wire::pcap::{Packet, plain};
 
 use crate::Failure;
 use crate::input::Input;
-use crate::packet::{Unseen, any, usual};
+use crate::packet::{Endpoint, Unseen, any, mark, read, usual};
 use crate::report;
 use crate::rtt::Rule;
 use crate::table::{Sample, Table};
+use crate::taps::{Delay, Side, Taps};
 
 /// Nanoseconds: a stamp that is before the last one by no more is taken for that of a packet that another processor was slow with; by
 /// more, the clock was set back.
 const DISORDER: u64 = 100_000;
+/// Where one packet in so many was seen at the second tap alone, there is a warning.
+const UNANNOUNCED: u64 = 100;
 /// Packets between two looks at whether somebody wants to stop.
 const SLICE: u64 = 65_536;
 
@@ -32,12 +35,26 @@ pub struct Options {
     pub rtt_bytes: u64,
     /// A file that gets each sample, as CSV.
     pub samples: Option<PathBuf>,
+    pub second: Option<SecondTap>,
+}
+
+/// The tap on the other side of a router. Its packets are paired with those of the first, and count for nothing else.
+#[derive(Debug, Clone)]
+pub struct SecondTap {
+    pub files: Vec<PathBuf>,
+    /// Nanoseconds that are added to the times of its packets.
+    pub offset: i64,
+    /// Nanoseconds after which a packet that has not come to the other tap is lost.
+    pub patience: u64,
+    /// A file that gets each delay, as CSV.
+    pub delays: Option<PathBuf>,
 }
 
 /// What was watched.
 #[derive(Debug)]
 pub struct Watched {
     pub table: Table,
+    pub taps: Option<Box<Taps>>,
     pub packets: u64,
     /// Packets that are neither TCP nor UDP, and those whose headers were not there.
     pub others: u64,
@@ -48,6 +65,10 @@ pub struct Watched {
     /// Packets that were stamped before the one before them in their file, and of these those of a clock that was set back.
     pub backwards: u64,
     pub set_back: u64,
+    /// Packets of a second tap whose clock was set back.
+    pub set_back_after: u64,
+    /// [`SecondTap::offset`].
+    pub after_offset: i64,
     pub warnings: Vec<String>,
     /// Somebody has stopped it before the end.
     pub interrupted: bool,
@@ -69,7 +90,7 @@ impl Watched {
 struct Samples(Option<(PathBuf, BufWriter<File>)>);
 
 impl Samples {
-    fn create(path: Option<&Path>) -> Result<Samples, Failure> {
+    fn create(path: Option<&Path>, columns: &str) -> Result<Samples, Failure> {
         let Some(path) = path else { return Ok(Samples(None)) };
         // Where others can write, a link would lead to any file of this user's.
         let nofollow = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
@@ -80,7 +101,7 @@ impl Samples {
             false => unwritable(path, &e),
         })?;
         let mut samples = Samples(Some((path.to_owned(), BufWriter::new(file))));
-        samples.line("time_s,src,src_port,dst,dst_port,ack,rtt_ms")?;
+        samples.line(columns)?;
         Ok(samples)
     }
 
@@ -100,16 +121,27 @@ impl Samples {
     }
 
     fn write(&mut self, sample: &Sample) -> Result<(), Failure> {
-        let (seconds, rest) = (sample.time / 1_000_000_000, sample.time % 1_000_000_000);
-        let (from, to) = (sample.from, sample.to);
+        let rest = format!("{},{}", sample.ack, sample.rtt as f64 / 1e6);
+        self.row(sample.time, sample.from, sample.to, &rest)
+    }
+
+    fn add_delay(&mut self, delay: Option<Delay>) -> Result<(), Failure> {
+        match delay {
+            Some(delay) if self.0.is_some() => {
+                self.row(delay.time, delay.from, delay.to, &(delay.took as f64 / 1e6).to_string())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn row(&mut self, time: u64, from: Endpoint, to: Endpoint, rest: &str) -> Result<(), Failure> {
+        let (seconds, part) = (time / 1_000_000_000, time % 1_000_000_000);
         self.line(&format!(
-            "{seconds}.{rest:09},{},{},{},{},{},{}",
+            "{seconds}.{part:09},{},{},{},{},{rest}",
             from.address(),
             from.port,
             to.address(),
             to.port,
-            sample.ack,
-            sample.rtt as f64 / 1e6
         ))
     }
 
@@ -134,7 +166,7 @@ pub fn watch(
     options: &Options,
     interrupt: &mut dyn FnMut(u64) -> Result<(), Failure>,
 ) -> Result<Watched, Failure> {
-    let mut input = Input::open(&options.files)?;
+    let mut input = Input::open(options)?;
     let mut watch = Watch::new(options, input.begin())?;
     loop {
         let (file, packet, bytes) = match input.next() {
@@ -146,11 +178,26 @@ pub fn watch(
             }
             Err(error) => return Err(error),
         };
-        if packet.behind > 0 {
-            watch.went_back(packet.time, packet.behind);
-        }
-        if let Some(link) = watch.packet(packet.link_type, bytes, packet.wire_len, packet.time)? {
-            let path = options.files[file].display();
+        let unknown = match options.second {
+            None => {
+                if packet.behind > 0 {
+                    watch.went_back(packet.time, packet.behind);
+                }
+                watch.packet(packet.link_type, bytes, packet.wire_len, packet.time)?
+            }
+            Some(_) => {
+                let side = if file < options.files.len() { Side::Before } else { Side::After };
+                watch.at_tap(side, &packet, bytes)?
+            }
+        };
+        if let Some(link) = unknown {
+            let second = options.second.iter().flat_map(|tap| &tap.files);
+            let path = options
+                .files
+                .iter()
+                .chain(second)
+                .nth(file)
+                .map_or_else(String::new, |path| path.display().to_string());
             return Err(Failure(format!(
                 "{path}: packets of link type {link}; the monitor reads Ethernet (1), raw IP (12, 14, 101, 228, 229), Linux cooked \
                  captures (113, 276) and loopback (0, 108)"
@@ -161,6 +208,7 @@ pub fn watch(
             break;
         }
     }
+    watch.settle();
     let mut seen = watch.end()?;
     for reader in input.readers() {
         if let Some(why) = reader.cut() {
@@ -179,6 +227,7 @@ pub struct Watch {
     /// The latest stamp.
     latest: u64,
     samples: Samples,
+    delays: Samples,
 }
 
 impl Watch {
@@ -187,9 +236,17 @@ impl Watch {
     /// # Errors
     /// A file of samples that cannot be written.
     pub fn new(options: &Options, begin: u64) -> Result<Watch, Failure> {
-        let samples = Samples::create(options.samples.as_deref())?;
+        let columns = "time_s,src,src_port,dst,dst_port";
+        let samples = Samples::create(options.samples.as_deref(), &format!("{columns},ack,rtt_ms"))?;
+        let delays = options.second.as_ref().and_then(|tap| tap.delays.as_deref());
+        let delays = Samples::create(delays, &format!("{columns},queue_delay_ms"))?;
+        let taps = options
+            .second
+            .as_ref()
+            .map(|tap| Box::new(Taps::new(tap.patience, options.most_flows, options.rtt_bytes)));
         let seen = Watched {
             table: Table::new(options.rule, options.most_flows, options.rtt_bytes),
+            taps,
             packets: 0,
             others: 0,
             cut: 0,
@@ -197,10 +254,12 @@ impl Watch {
             last: 0,
             backwards: 0,
             set_back: 0,
+            set_back_after: 0,
+            after_offset: options.second.as_ref().map_or(0, |tap| tap.offset),
             warnings: Vec::new(),
             interrupted: false,
         };
-        Ok(Watch { seen, latest: 0, samples })
+        Ok(Watch { seen, latest: 0, samples, delays })
     }
 
     /// Notes that the next packet's stamp is before another by so many nanoseconds, and that it counts at that one's time.
@@ -257,6 +316,49 @@ impl Watch {
         Ok(None)
     }
 
+    /// Takes a packet of one of two taps, as [`Watch::packet`] does; those of the second are paired alone. `packet.behind`: as in
+    /// [`Watch::went_back`].
+    ///
+    /// # Errors
+    /// A file of samples or delays cannot be written.
+    pub fn at_tap(&mut self, side: Side, packet: &Packet, bytes: &[u8]) -> Result<Option<u32>, Failure> {
+        let time = packet.time.max(self.latest);
+        let behind = packet.behind.max(time - packet.time);
+        self.latest = time;
+        let Packet { wire_len, link_type, .. } = *packet;
+        if side == Side::Before {
+            if behind > 0 {
+                self.went_back(time, behind);
+            }
+            self.seen.packets += 1;
+            self.seen.last = time;
+            if let Some(link) = self.unusual(link_type, bytes, wire_len, time)? {
+                return Ok(Some(link));
+            }
+        } else if behind > 0 {
+            self.seen.backwards += 1;
+            self.seen.set_back_after += u64::from(behind > DISORDER);
+        }
+        let Some(taps) = &mut self.seen.taps else { return Ok(None) };
+        match read(link_type, bytes, wire_len, time) {
+            Ok(found) => {
+                let delay = taps.packet(side, &found, &mark(link_type, bytes, &found));
+                self.delays.add_delay(delay)?;
+            }
+            Err(Unseen::Link(link)) => return Ok(Some(link)),
+            Err(Unseen::Cut) if side == Side::After => self.seen.cut += 1,
+            Err(_) => {}
+        }
+        Ok(None)
+    }
+
+    /// Both taps have ended; see [`Taps::settle`].
+    pub fn settle(&mut self) {
+        if let Some(taps) = &mut self.seen.taps {
+            taps.settle();
+        }
+    }
+
     /// What was watched up to now.
     pub fn seen(&self) -> &Watched {
         &self.seen
@@ -269,16 +371,22 @@ impl Watch {
 
     /// Where there is room for few more connections, or there was too little for their round-trip times, forgets those without a packet for so many nanoseconds; gives how many.
     pub fn make_room(&mut self, idle: u64) -> usize {
-        if !self.seen.table.is_crowded() {
+        let taps_are = self.seen.taps.as_mut().is_some_and(|taps| taps.is_crowded());
+        if !self.seen.table.is_crowded() && !taps_are {
             return 0;
         }
-        self.seen.table.forget(self.seen.last.saturating_sub(idle))
+        let since = self.seen.last.saturating_sub(idle);
+        if let Some(taps) = &mut self.seen.taps {
+            taps.forget(since);
+        }
+        self.seen.table.forget(since)
     }
 
     /// # Errors
     /// The file of samples cannot be written.
     pub fn end(mut self) -> Result<Watched, Failure> {
         self.samples.finish()?;
+        self.delays.finish()?;
         Ok(self.seen)
     }
 }
@@ -326,12 +434,65 @@ impl Watched {
                 room.without_detail
             ));
         }
+        self.warn_of_taps();
         if self.table.one_way() {
             self.warnings.push(
                 "each TCP connection was seen in one direction alone, and round-trip times need both; capture both, and give the files \
                  together"
                     .into(),
             );
+        }
+    }
+
+    fn warn_of_taps(&mut self) {
+        let Some(taps) = &self.taps else { return };
+        let warnings = &mut self.warnings;
+        if self.set_back_after > 0 {
+            warnings.push(format!(
+                "{} packets of the second tap are stamped more than {} ms before another: its clock was set back; queue delays are wrong \
+                 until it had caught up",
+                self.set_back_after,
+                DISORDER as f64 / 1e6
+            ));
+        }
+        if taps.pairs == 0 && taps.packets.iter().all(|packets| *packets > 0) {
+            warnings.push(
+                "no packet of one tap was found at the other: the router changes addresses or ports (NAT), of which queue delays are not \
+                 known; or other connections go through it; or the clocks are further apart than --lost-after, and need --after-offset"
+                    .into(),
+            );
+        }
+        let negative: u64 = taps.passages().map(|one| one.negative).sum();
+        let least = taps.passages().filter(|one| one.negative > 0).map(|one| one.least).min();
+        if let Some(least) = least {
+            let better = self.after_offset - taps.ahead();
+            warnings.push(format!(
+                "{negative} queue delays are below 0, down to {:.3} ms, and count as 0: the clocks of the taps differ; give --after-offset \
+                 {:.3} (ms), with which the least delays are 0 or the same in both directions",
+                least as f64 / 1e6,
+                better as f64 / 1e6
+            ));
+        }
+        let unannounced: u64 = taps.passages().map(|one| one.unannounced()).sum();
+        if unannounced > 0 && unannounced * UNANNOUNCED >= taps.pairs {
+            warnings.push(format!(
+                "{unannounced} packets came to the second tap without having been seen at the first, and {} to both: a capture missed \
+                 packets, or they are joined or split in between (GRO, TSO; `ethtool -K IFACE gro off tso off gso off`); lost_at_router is \
+                 too large",
+                taps.pairs
+            ));
+        }
+        if taps.hurried > 0 {
+            warnings.push(format!(
+                "{} packets could not wait for their copies, as too many did; give a shorter time with --lost-after",
+                taps.hurried
+            ));
+        }
+        if taps.room.without_detail > 0 {
+            warnings.push(format!(
+                "{} queue delays count, but are not in p50, p95 and p99, as there was no memory to keep them; give more with --rtt-memory",
+                taps.room.without_detail
+            ));
         }
     }
 }

@@ -1,10 +1,9 @@
 //! The packets of one or more capture files.
 
-use std::path::PathBuf;
-
 use wire::pcap::{Merge, Packet, Reader};
 
 use crate::Failure;
+use crate::capture::Options;
 
 /// The number of a packet's file, the packet, and its bytes.
 pub type Arrival<'a> = (usize, Packet, &'a [u8]);
@@ -24,15 +23,20 @@ pub enum Input {
 }
 
 impl Input {
-    pub fn open(files: &[PathBuf]) -> Result<Input, Failure> {
-        if let [file] = files {
+    /// The files of the first tap, and behind these those of the second.
+    pub fn open(options: &Options) -> Result<Input, Failure> {
+        let (files, second) = (&options.files, options.second.as_ref());
+        if let ([file], None) = (&files[..], second) {
             let (mut reader, mut bytes) = (Reader::open(file)?, Vec::new());
             let first = reader.next(&mut bytes)?;
             return Ok(Input::One(Box::new(Single { reader, first, bytes })));
         }
-        let readers =
-            files.iter().map(|path| Ok((0, Reader::open(path)?))).collect::<Result<_, Failure>>()?;
-        Ok(Input::Several(Merge::new(readers)?))
+        let behind = second.iter().flat_map(|tap| tap.files.iter().map(|path| (path, tap.offset)));
+        let readers = files.iter().map(|path| (path, 0)).chain(behind);
+        let readers = readers
+            .map(|(path, shift)| Ok((0, Reader::open(path)?, shift)))
+            .collect::<Result<_, Failure>>()?;
+        Ok(Input::Several(Merge::shifted(readers)?))
     }
 
     /// When the first packet came; before any is taken.

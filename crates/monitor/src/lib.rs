@@ -6,6 +6,8 @@
 //! Memory is bounded: a state for each of at most so many flows, of which each keeps at most 10 000 segments that wait for their
 //! acknowledgment in either direction, and 4096 samples before they are counted by value. Segments and samples of all flows together have
 //! a number of bytes ([`Options::rtt_bytes`]), beyond which further ones are counted alone.
+//!
+//! Where packets were captured on both sides of a router, [`Taps`] pairs the copies of each.
 
 #![forbid(unsafe_code)]
 
@@ -18,12 +20,15 @@ mod rtt;
 mod spin;
 mod summary;
 mod table;
+mod taps;
 
-pub use capture::{Options, Watch, Watched, watch};
-pub use packet::{Endpoint, Seen, Unseen, read};
+pub use capture::{Options, SecondTap, Watch, Watched, watch};
+pub use packet::{Endpoint, Mark, Seen, Unseen, mark, read};
 pub use rtt::Rule;
 pub use summary::Summary;
 pub use table::{Flow, Sample, Table};
+pub use taps::{Delay, Passage, Side, Taps};
+pub use wire::pcap::Packet;
 
 /// Why captures cannot be watched: one message with the place and the cure.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

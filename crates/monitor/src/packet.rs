@@ -205,8 +205,9 @@ pub(crate) fn usual(link_type: u32, bytes: &[u8], time: u64) -> Option<Seen<'_>>
     Some(Seen { time, from: end(26, 34), to: end(30, 36), ip_len: total as u32, what: What::Tcp(tcp) })
 }
 
-/// As [`read`], for a packet of any kind.
-pub(crate) fn any(link_type: u32, bytes: &[u8], wire_len: u32, time: u64) -> Result<Seen<'_>, Unseen> {
+/// Where the packet of IP begins in these bytes, and its Ethernet type.
+#[inline(always)]
+fn network(link_type: u32, bytes: &[u8]) -> Result<(usize, u16), Unseen> {
     let (mut at, mut kind) = match link_type {
         ETHERNET => (14, half(bytes, 12)?),
         LINUX_COOKED => (16, half(bytes, 14)?),
@@ -231,12 +232,51 @@ pub(crate) fn any(link_type: u32, bytes: &[u8], wire_len: u32, time: u64) -> Res
             _ => return Err(Unseen::Other),
         };
     }
+    Ok((at, kind))
+}
+
+/// As [`read`], for a packet of any kind.
+pub(crate) fn any(link_type: u32, bytes: &[u8], wire_len: u32, time: u64) -> Result<Seen<'_>, Unseen> {
+    let (at, kind) = network(link_type, bytes)?;
+    let packet = &bytes[at..];
     let on_wire = (wire_len as usize).saturating_sub(at);
     match kind {
         IPV4 => ipv4(packet, on_wire, time),
         IPV6 => ipv6(packet, on_wire, time),
         _ => Err(Unseen::Other),
     }
+}
+
+/// What tells a packet from others of its flow, beside what [`Seen`] has, and from its copy on the other side of a router.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Mark {
+    /// Time to live, or hop limit: a router makes it less.
+    pub ttl: u8,
+    /// Of IPv4.
+    pub id: u16,
+    /// The first bytes of the payload.
+    pub payload: [u8; MARKED],
+}
+
+/// Bytes of the payload in a [`Mark`]: what captures of 68 bytes have behind headers of IPv4 and UDP, less a VLAN tag.
+pub const MARKED: usize = 20;
+
+/// The mark of a packet that was read from these bytes.
+pub fn mark(link_type: u32, bytes: &[u8], seen: &Seen) -> Mark {
+    let mut mark = Mark::default();
+    let Ok((at, kind)) = network(link_type, bytes) else { return mark };
+    let packet = &bytes[at..];
+    if kind == IPV4 {
+        mark.id = half(packet, 4).unwrap_or_default();
+    }
+    mark.ttl = packet.get(if kind == IPV4 { 8 } else { 7 }).copied().unwrap_or_default();
+    if let What::Udp { payload, .. } = seen.what {
+        let begin = (seen.ip_len - payload) as usize;
+        let there = packet.get(begin..packet.len().min(seen.ip_len as usize)).unwrap_or_default();
+        let count = there.len().min(MARKED);
+        mark.payload[..count].copy_from_slice(&there[..count]);
+    }
+    mark
 }
 
 #[inline(always)]

@@ -2,11 +2,12 @@
 
 use std::fmt::Write;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::capture::{Options, Watched};
 use crate::packet::Endpoint;
 use crate::table::Flow;
+use crate::taps::{Passage, Side};
 
 const MS: f64 = 1e6;
 
@@ -27,9 +28,17 @@ pub fn answer(watched: &Watched, options: &Options, most: usize, text: Option<&s
         chosen.select_nth_unstable_by_key(most, |(_, _, flow)| std::cmp::Reverse(flow.bytes));
         chosen.truncate(most);
     }
-    let flows: Vec<Value> =
-        chosen.into_iter().map(|(tcp, ends, flow)| row(tcp, ends, flow, watched.first)).collect();
-    json!({
+    let flows: Vec<Value> = chosen
+        .into_iter()
+        .map(|(tcp, ends, flow)| {
+            let mut row = row(tcp, ends, flow, watched.first);
+            if let (Some(taps), Some(fields)) = (&watched.taps, row.as_object_mut()) {
+                fields.extend(between_taps(taps.from_to(ends[0], ends[1], tcp)));
+            }
+            row
+        })
+        .collect();
+    let mut answer = json!({
         "files": files,
         "rtt_rule": options.rule.name(),
         "packets": watched.packets,
@@ -44,7 +53,37 @@ pub fn answer(watched: &Watched, options: &Options, most: usize, text: Option<&s
         "flows": flows,
         "interrupted": watched.interrupted,
         "warnings": watched.warnings,
-    })
+    });
+    if let (Some(taps), Some(second), Some(fields)) = (&watched.taps, &options.second, answer.as_object_mut())
+    {
+        let files: Vec<String> = second.files.iter().map(|path| path.display().to_string()).collect();
+        fields.insert("after_files".into(), files.into());
+        fields.insert("after_packets".into(), taps.packets[Side::After as usize].into());
+        fields.insert("after_offset_ms".into(), (second.offset as f64 / MS).into());
+        fields.insert("packets_at_both".into(), taps.pairs.into());
+        fields.insert("unsettled_packets".into(), taps.unsettled.into());
+    }
+    answer
+}
+
+/// What two taps say of a flow.
+fn between_taps(passage: Option<&Passage>) -> Map<String, Value> {
+    let known = passage.filter(|one| one.first.is_some());
+    let ms = |ns: f64| ns / MS;
+    let quantiles = known.and_then(|one| one.delays.quantiles([0.5, 0.95, 0.99]));
+    let at = |place: usize| quantiles.map(|found| ms(found[place] as f64)).into();
+    let named: [(&str, Value); 9] = [
+        ("first_tap", known.and_then(|one| one.first).map(Side::name).into()),
+        ("queue_delay_samples", known.map_or(0, |one| one.delays.count()).into()),
+        ("queue_delay_ms_min", known.map(|one| ms(one.least as f64)).into()),
+        ("queue_delay_ms_p50", at(0)),
+        ("queue_delay_ms_p95", at(1)),
+        ("queue_delay_ms_p99", at(2)),
+        ("queue_delay_ms_max", known.and_then(|one| one.delays.most()).map(|ns| ms(ns as f64)).into()),
+        ("negative_queue_delays", known.map_or(0, |one| one.negative).into()),
+        ("lost_at_router", known.and_then(Passage::lost).into()),
+    ];
+    named.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// Protocol and ends of a flow, as people write them: `tcp 10.0.0.1:1024 [2001:db8::1]:80`.

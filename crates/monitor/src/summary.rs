@@ -14,7 +14,7 @@ const GROUPS: usize = (64 - STEPS) as usize + 1;
 /// Counts by value. Round-trip times of a flow lie within few powers of two, and the others have no memory.
 type Counts = [Option<Box<[u64; BUCKETS]>>; GROUPS];
 
-/// Round-trip times in nanoseconds.
+/// Round-trip times or delays in nanoseconds.
 #[derive(Debug, Clone, Default)]
 pub struct Summary {
     count: u64,
@@ -121,6 +121,10 @@ impl Summary {
 
     pub fn least(&self) -> Option<u64> {
         (self.count > 0).then_some(self.least)
+    }
+
+    pub fn most(&self) -> Option<u64> {
+        (self.count > 0).then_some(self.most)
     }
 
     /// For each of these parts, which ascend, the least sample that so large a part of all is at or below (nearest rank). Of more than 4096

@@ -34,8 +34,14 @@ fn datagram(six: bool, from: u16, payload: u16) -> Vec<u8> {
 
 #[test]
 fn the_text_is_looked_for_before_the_limit() {
-    let options =
-        Options { files: Vec::new(), rule: Rule::Exact, most_flows: 1000, rtt_bytes: 1 << 30, samples: None };
+    let options = Options {
+        files: Vec::new(),
+        rule: Rule::Exact,
+        most_flows: 1000,
+        rtt_bytes: 1 << 30,
+        samples: None,
+        second: None,
+    };
     let mut watch = Watch::new(&options, 0).expect("no file");
     let sent = [(false, 2000, 10), (true, 2000, 20), (false, 3000, 900), (false, 3001, 800)];
     for (six, from, payload) in sent {

@@ -14,7 +14,7 @@ const MIB: u64 = 1 << 20;
 const CONNECTION: u64 = 2048;
 
 fn options(rule: Rule, rtt_bytes: u64) -> Options {
-    Options { files: Vec::new(), rule, most_flows: 1000, rtt_bytes, samples: None }
+    Options { files: Vec::new(), rule, most_flows: 1000, rtt_bytes, samples: None, second: None }
 }
 
 /// Segments of 1000 bytes, with timestamps that count them, and acknowledgments that echo these.

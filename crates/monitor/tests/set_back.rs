@@ -26,8 +26,14 @@ fn packet(number: u32, is_ack: bool) -> Vec<u8> {
 /// What the only flow with samples has, in milliseconds, and the packets that were set back. Each segment is acknowledged after 10 ms,
 /// the next one sent 10 ms later; the clock goes back by so much before the acknowledgment of the third.
 fn watched(back: u64) -> (u64, Vec<f64>, u64) {
-    let options =
-        Options { files: Vec::new(), rule: Rule::Exact, most_flows: 10, rtt_bytes: 1 << 20, samples: None };
+    let options = Options {
+        files: Vec::new(),
+        rule: Rule::Exact,
+        most_flows: 10,
+        rtt_bytes: 1 << 20,
+        samples: None,
+        second: None,
+    };
     let mut watch = Watch::new(&options, 0).expect("no file");
     for number in 0..20u32 {
         for is_ack in [false, true] {

@@ -4,16 +4,23 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use ::live::{Heard, InOrder, Sniffer};
-use ::monitor::{Failure, Options, Rule, Watch, watch};
+use ::monitor::{Failure, Options, Packet, Rule, SecondTap, Side, Watch, watch};
 use pyo3::prelude::*;
 
 use crate::TidegateError;
+
+/// A second tap: captures or interfaces; nanoseconds that are added to its times, and after which a packet is lost; a file for delays.
+type Second = (Vec<PathBuf>, i64, u64, Option<PathBuf>);
+
+fn second_tap((files, offset, patience, delays): Second) -> SecondTap {
+    SecondTap { files, offset, patience, delays }
+}
 
 /// Watches captures; gives the answer as JSON text. `progress` gets the number of packets now and then. With `partial`, an interrupt
 /// ends it with what was read until then.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)]
-#[pyo3(signature = (files, rule, most_flows, rtt_bytes, samples, partial, progress))]
+#[pyo3(signature = (files, rule, most_flows, rtt_bytes, samples, second, partial, progress))]
 pub fn monitor(
     py: Python<'_>,
     files: Vec<PathBuf>,
@@ -21,6 +28,7 @@ pub fn monitor(
     most_flows: usize,
     rtt_bytes: u64,
     samples: Option<PathBuf>,
+    second: Option<Second>,
     partial: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
@@ -28,7 +36,8 @@ pub fn monitor(
         let known = Rule::NAMES.join(", ");
         return Err(TidegateError::new_err(format!("there is no RTT rule `{rule}`; known: {known}")));
     };
-    let options = Options { files, rule, most_flows, rtt_bytes, samples };
+    let second = second.map(second_tap);
+    let options = Options { files, rule, most_flows, rtt_bytes, samples, second };
     let mut signal: Option<PyErr> = None;
     let mut interrupt = |packets: u64| {
         Python::attach(|py| {
@@ -70,8 +79,18 @@ fn wall() -> u64 {
     since.map_or(0, |since| since.as_nanos() as u64)
 }
 
-fn see(watch: &mut Watch, heard: Heard<'_>) -> Result<(), Failure> {
-    watch.packet(heard.link_type, heard.bytes, heard.wire_len, heard.time).map(drop)
+/// `first`: interfaces of the first tap, if there is a second.
+fn see(watch: &mut Watch, first: Option<usize>, heard: Heard<'_>) -> Result<(), Failure> {
+    let Heard { time, bytes, wire_len, link_type, interface } = heard;
+    let Some(first) = first else { return watch.packet(link_type, bytes, wire_len, time).map(drop) };
+    let side = if interface < first { Side::Before } else { Side::After };
+    watch.at_tap(side, &Packet { time, behind: 0, wire_len, link_type }, bytes).map(drop)
+}
+
+impl InterfaceMonitor {
+    fn of_first_tap(&self) -> Option<usize> {
+        self.options.second.as_ref().map(|_| self.options.files.len())
+    }
 }
 
 fn refused(why: impl ToString) -> PyErr {
@@ -87,27 +106,33 @@ impl InterfaceMonitor {
         most_flows: usize,
         rtt_bytes: u64,
         samples: Option<PathBuf>,
+        second: Option<Second>,
     ) -> PyResult<InterfaceMonitor> {
         let Some(rule) = Rule::named(rule) else {
             return Err(refused(format!("there is no RTT rule `{rule}`; known: {}", Rule::NAMES.join(", "))));
         };
         let open = |name: &String| Sniffer::open(name, SNAP).map_err(refused);
-        let sniffers = Some(InOrder::new(interfaces.iter().map(open).collect::<PyResult<_>>()?));
-        let files = interfaces.into_iter().map(PathBuf::from).collect();
-        let options = Options { files, rule, most_flows, rtt_bytes, samples };
+        let second = second.map(second_tap);
+        let files: Vec<_> = interfaces.into_iter().map(PathBuf::from).collect();
+        let all = files.iter().chain(second.iter().flat_map(|tap| &tap.files));
+        let sniffers = all.map(|name| open(&name.display().to_string())).collect::<PyResult<_>>()?;
+        let sniffers = Some(InOrder::new(sniffers));
+        let options = Options { files, rule, most_flows, rtt_bytes, samples, second };
         let watch = Some(Watch::new(&options, wall()).map_err(refused)?);
         Ok(InterfaceMonitor { sniffers, watch, options, forgotten: 0 })
     }
 
     /// Watches for so many milliseconds.
     fn run(&mut self, py: Python<'_>, milliseconds: u64) -> PyResult<()> {
+        let first = self.of_first_tap();
         let InterfaceMonitor { sniffers, watch, forgotten, .. } = self;
         let (Some(sniffers), Some(watch)) = (sniffers, watch) else { return Ok(()) };
         py.detach(|| -> Result<(), String> {
             let until = Instant::now() + Duration::from_millis(milliseconds);
             loop {
                 let mut failure = None;
-                let came = sniffers.receive(|heard| failure = failure.take().or(see(watch, heard).err()));
+                let came =
+                    sniffers.receive(|heard| failure = failure.take().or(see(watch, first, heard).err()));
                 let came = came.map_err(|e| e.0)?;
                 if let Some(failure) = failure {
                     return Err(failure.0);
@@ -141,20 +166,34 @@ impl InterfaceMonitor {
         if let Some(fields) = answer.as_object_mut() {
             let interfaces = fields.remove("files").unwrap_or_default();
             fields.insert("interfaces".into(), interfaces);
+            if let Some(after) = fields.remove("after_files") {
+                fields.insert("after_interfaces".into(), after);
+            }
             fields.insert("dropped_packets".into(), dropped.into());
             fields.insert("forgotten_flows".into(), (*forgotten).into());
         }
         Ok(answer.to_string())
     }
 
+    /// Takes what is held back, and decides of two taps what is lost, as at the end of captures.
+    fn settle(&mut self) -> PyResult<()> {
+        let first = self.of_first_tap();
+        let (Some(sniffers), Some(watch)) = (&mut self.sniffers, &mut self.watch) else { return Ok(()) };
+        let mut failure = None;
+        sniffers.rest(|heard| failure = failure.take().or(see(watch, first, heard).err()));
+        watch.settle();
+        failure.map_or(Ok(()), |failure| Err(refused(failure)))
+    }
+
     /// Ends it; gives what makes its figures doubtful.
     fn end(&mut self) -> PyResult<Vec<String>> {
+        let first = self.of_first_tap();
         let (Some(mut sniffers), Some(mut watch)) = (self.sniffers.take(), self.watch.take()) else {
             return Ok(Vec::new());
         };
         let dropped = sniffers.dropped();
         let mut failure = None;
-        sniffers.rest(|heard| failure = failure.take().or(see(&mut watch, heard).err()));
+        sniffers.rest(|heard| failure = failure.take().or(see(&mut watch, first, heard).err()));
         if let Some(failure) = failure {
             return Err(refused(failure.0));
         }

@@ -12,6 +12,8 @@ struct Input {
     reader: Reader,
     bytes: Vec<u8>,
     next: Option<Packet>,
+    /// Nanoseconds that are added to its packets' times.
+    shift: i64,
     latest: u64,
     backwards: u64,
 }
@@ -20,6 +22,7 @@ impl Input {
     fn advance(&mut self) -> Result<()> {
         self.next = self.reader.next(&mut self.bytes)?;
         if let Some(packet) = &mut self.next {
+            packet.time = packet.time.saturating_add_signed(self.shift);
             packet.behind = self.latest.saturating_sub(packet.time);
             self.backwards += u64::from(packet.behind > 0);
             packet.time += packet.behind;
@@ -41,9 +44,15 @@ pub struct Merge {
 
 impl Merge {
     pub fn new(readers: Vec<(u32, Reader)>) -> Result<Merge> {
+        Merge::shifted(readers.into_iter().map(|(port, reader)| (port, reader, 0)).collect())
+    }
+
+    /// As [`Merge::new`], with nanoseconds that are added to the times of each reader's packets.
+    pub fn shifted(readers: Vec<(u32, Reader, i64)>) -> Result<Merge> {
         let mut inputs = Vec::new();
-        for (port, reader) in readers {
-            let mut input = Input { port, reader, bytes: Vec::new(), next: None, latest: 0, backwards: 0 };
+        for (port, reader, shift) in readers {
+            let (bytes, next) = (Vec::new(), None);
+            let mut input = Input { port, reader, bytes, next, shift, latest: 0, backwards: 0 };
             input.advance()?;
             inputs.push(input);
         }
