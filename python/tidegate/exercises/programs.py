@@ -41,16 +41,18 @@ def demand(topology: Topology, name: str, of: str) -> Path:
 
 
 def program_of(topology: Topology, switch: Switch, given: Path | None) -> Path:
-    """The program's source."""
-    if given is not None and switch.program is None:
-        return given
-    if switch.program is not None:
-        return _source(topology, switch.program, f"switches.{switch.name}.program")
+    """The program's source. The given one stands in for a file of the same name, if there is one: another solution of it."""
+    name, of = _named(topology, switch)
+    if given is not None:
+        names = {
+            one: Path(source_of(_named(topology, one)[0]) or "").name for one in topology.switches.values()
+        }
+        if names[switch] == given.name if given.name in names.values() else switch.program is None:
+            return given
+    if name is not None:
+        return _source(topology, name, of)
     if switch.runtime is not None:
-        about = load(demand(topology, switch.runtime, f"switches.{switch.name}.runtime_json"))
-        for key in ("p4info", "bmv2_json"):
-            if isinstance(about.get(key), str):
-                return _source(topology, about[key], f"{switch.runtime}: {key}")
+        demand(topology, switch.runtime, f"switches.{switch.name}.runtime_json")
     for folder in folders(topology):
         there = sorted(folder.glob("*.p4"))
         if len(there) == 1:
@@ -61,13 +63,35 @@ def program_of(topology: Topology, switch: Switch, given: Path | None) -> Path:
     )
 
 
+def _named(topology: Topology, switch: Switch) -> tuple[str | None, str]:
+    """The program that the files name for a switch, and where."""
+    if switch.program is not None:
+        return switch.program, f"switches.{switch.name}.program"
+    path = None if switch.runtime is None else find(topology, switch.runtime)
+    if path is not None:
+        about = load(path)
+        for key in ("p4info", "bmv2_json"):
+            if isinstance(about.get(key), str):
+                return about[key], f"{switch.runtime}: {key}"
+    return None, ""
+
+
+def source_of(name: str | None) -> str | None:
+    """The source of what a file names; `None` if that is no program and none is made of one.
+
+    >>> source_of("build/basic.p4.p4info.txtpb")
+    'build/basic.p4'
+    """
+    ending = next((end for end in COMPILED if name is not None and name.endswith(end)), None)
+    return None if name is None or ending is None else f"{name.removesuffix(ending)}.p4"
+
+
 def _source(topology: Topology, name: str, of: str) -> Path:
     """The source of what a file names: itself, or what it was compiled from."""
-    ending = next((end for end in COMPILED if name.endswith(end)), None)
-    if ending is None:
+    source = source_of(name)
+    if source is None:
         raise TidegateError(f"{topology.path}: {of}: {name} is no P4 program, and none is made of one")
-    stem = name.removesuffix(ending)
-    tried = [f"{stem}.p4", f"{Path(stem).name}.p4"]
+    tried = [source, Path(source).name]
     for one in tried:
         found = find(topology, one)
         if found is not None:

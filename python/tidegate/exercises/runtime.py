@@ -61,6 +61,7 @@ def _named(place: Place, name: object, known: Sequence[str], what: str) -> str:
 
 def _entry(place: Place, given: dict[str, Any], tables: dict[str, Any], api: PipelineApi) -> None:
     place.known(given, ENTRY)
+    given = {key: value for key, value in given.items() if value is not None}
     for needed in ("table", "action_name"):
         if needed not in given:
             raise place.wrong(f"there is no {needed}")
@@ -95,14 +96,17 @@ def _values(place: Place, given: object, parameters: list[dict[str, Any]]) -> li
     missing = [name for name in names if name not in values]
     if missing:
         raise place.wrong(f"there is no {', '.join(missing)}")
-    return [_value(place / name, values[name]) for name in names]
+    return [_value(place / one["name"], values[one["name"]], one["bits"]) for one in parameters]
 
 
-def _value(place: Place, value: object) -> int | str:
+def _value(place: Place, value: object, bits: int) -> int | str:
+    """A value; a negative number is written as its two's complement."""
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise place.wrong(f"{value!r} is neither a number nor an address")
+    if isinstance(value, int) and -(1 << bits) >> 1 <= value < 0:
+        value += 1 << bits
     return value
 
 
@@ -114,11 +118,11 @@ def _match(place: Place, key: dict[str, Any], given: object) -> int | str:
             raise place.wrong("an exact key needs a value")
         return {"lpm": "0/0", "ternary": "0&&&0", "range": f"0->{2**bits - 1}"}.get(kind, "*")
     if kind not in PAIRS:
-        return _value(place, given)
+        return _value(place, given, bits)
     between, second = PAIRS[kind]
     if not isinstance(given, list) or len(given) != 2:
         raise place.wrong(f"a match of kind {kind} is a list of a value and {second}")
-    return f"{_value(place, given[0])}{between}{_value(place, given[1])}"
+    return f"{_value(place, given[0], bits)}{between}{_value(place, given[1], bits)}"
 
 
 def _replicas(place: Place, given: object) -> list[tuple[int, int]]:

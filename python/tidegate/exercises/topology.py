@@ -55,6 +55,8 @@ class Switch:
     runtime: str | None
     commands: str | None
     cpu_port: int | None
+    queues: int = 1
+    """Of each port, by `standard_metadata.priority`."""
 
 
 @dataclass(frozen=True)
@@ -157,8 +159,12 @@ def delay_of(place: Place, value: object) -> int:
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= LONGEST_S * 1000:
         return round(value * PS_PER_MS)
     text = str(value)
+    if re.fullmatch(r"[0.]+", text):
+        text = "0ms"
     if re.fullmatch(r"[\d.]+", text):
-        text += "ms"
+        raise place.wrong(
+            f'the delay {value!r} is a text without a unit; write {text} (milliseconds) or "{text}ms"'
+        )
     try:
         delay = units.time(text)
     except TidegateError as error:

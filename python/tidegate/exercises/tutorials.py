@@ -36,6 +36,7 @@ from tidegate.exercises.topology import (
     switch_end,
 )
 from tidegate.suggest import did_you_mean
+from tidegate.switch.ports import MOST_QUEUES
 
 END = re.compile(r"(.+)-p(\d+)")
 
@@ -80,15 +81,25 @@ def _host(place: Place, name: str, about: object, number: int) -> Host:
 def _switch(place: Place, name: str, about: object) -> Switch:
     demand_name(place, name)
     given = place.expect(about, dict)
-    place.known(given, ("program", "runtime_json", "cli_input", "cpu_port"))
+    place.known(given, ("program", "runtime_json", "cli_input", "cpu_port", "priority_queues"))
     program, runtime, commands = (
         None if key not in given else (place / key).expect(given[key], str)
         for key in ("program", "runtime_json", "cli_input")
     )
     cpu = None
     if "cpu_port" in given:
-        cpu = port_number(place / "cpu_port", (place / "cpu_port").expect(given["cpu_port"], int))
-    return Switch(name, program, runtime, commands, cpu)
+        cpu = port_number(place / "cpu_port", _number(place / "cpu_port", given["cpu_port"]))
+    queues = _number(place / "priority_queues", given.get("priority_queues", 1))
+    if not 1 <= queues <= MOST_QUEUES:
+        raise (place / "priority_queues").wrong(f"a port has 1 to {MOST_QUEUES} queues, not {queues}")
+    return Switch(name, program, runtime, commands, cpu, queues)
+
+
+def _number(place: Place, value: object) -> int:
+    """A whole number, which some files write as a text."""
+    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 10:
+        return int(value)
+    return place.expect(value, int)
 
 
 def _link(place: Place, about: object, hosts: Iterable[str], switches: Iterable[str]) -> Link:

@@ -38,7 +38,7 @@ from tidegate.options import (
     program_limits,
 )
 from tidegate.processors import processors
-from tidegate.switch.ports import Mode, parse_ports
+from tidegate.switch.ports import MOST_QUEUES, Mode, parse_ports
 from tidegate.units import counted
 
 log = logs.logger("tidegate.switch")
@@ -71,7 +71,7 @@ def switch(
         typer.Option(metavar="PORT=TIME", help="Egress delay of a port, as 1=10ms.", show_default=False),
     ] = None,
     queues: Annotated[
-        int, typer.Option(metavar="N", min=1, max=256, help="Number of queues of each port.")
+        int, typer.Option(metavar="N", min=1, max=MOST_QUEUES, help="Number of queues of each port.")
     ] = 1,
     queue_limit: Annotated[
         str, typer.Option(metavar="N|SIZE", help="Limit of each queue, in packets or in bytes with a unit.")

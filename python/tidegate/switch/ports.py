@@ -12,6 +12,9 @@ from tidegate._core import TidegateError
 LAST_PORT = 510
 """The last number that v1model can send to."""
 
+MOST_QUEUES = 256
+"""Of a port."""
+
 TAP = "tap"
 
 
