@@ -164,7 +164,7 @@ impl Network {
             Action::Change(port, link) => Some((*port as usize, &**link)),
             _ => None,
         });
-        for (port, link) in self.ports.iter().map(|port| &port.link).enumerate().chain(planned) {
+        for (port, link) in self.ports.iter().map(|port| &*port.link).enumerate().chain(planned) {
             if draws(link) {
                 groups.join(at[port], self.ports[port].to);
                 draw.push(at[port]);

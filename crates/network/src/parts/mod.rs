@@ -306,9 +306,7 @@ impl Network {
                     if index == owner {
                         part.change(port, (*link).clone());
                     } else {
-                        // What is to be known of it there.
-                        let link_there = &mut part.ports[port as usize].link;
-                        *link_there = Link { aqm: link_there.aqm, ..(*link).clone() };
+                        part.ports[port as usize].is_elsewhere((*link).clone());
                     }
                 }
             }
