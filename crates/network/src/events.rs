@@ -88,6 +88,7 @@ impl Events {
         }
     }
 
+    #[inline(never)]
     fn put_far(&mut self, entry: Entry) {
         match self.far.put(entry, self.wheel.passed(), self.wheel.shift()) {
             Put::Waits => {}
@@ -270,6 +271,7 @@ impl Events {
         }
     }
 
+    #[inline(never)]
     fn drop_from_heap(&mut self) {
         let first = self.heap.first();
         if first != NONE {
@@ -279,7 +281,7 @@ impl Events {
     }
 
     /// Puts another event in the place of the first one, which is cheaper than taking one out and putting one in.
-    #[inline]
+    #[inline(always)]
     pub fn replace_first(&mut self, at: u64, event: Event) {
         let entry = self.entry(at, event);
         if at >= self.end {

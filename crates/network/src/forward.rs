@@ -25,7 +25,7 @@ pub(crate) fn target(written: &Written) -> u32 {
 
 impl Network {
     /// A packet has come to a node; `spread` is that of the port that sent it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn deliver(&mut self, to: u32, to_port: u32, spread: u32, id: PacketId) {
         let node = &self.nodes[to as usize];
         if node.host == NO_HOST {
@@ -43,12 +43,7 @@ impl Network {
             let port = if ways.count == 1 {
                 ways.first
             } else {
-                let hash = match &slot.packet {
-                    Packet::Tcp(_) => self.endpoints[slot.endpoint as usize].hash,
-                    Packet::Udp(_) => self.sources[slot.endpoint as usize].hash,
-                    Packet::Bytes(written) => written.as_ref().map_or(0, |written| written.hash()),
-                };
-                self.ways[(ways.first + choice(hash, spread, ways.count)) as usize]
+                self.ways[(ways.first + choice(self.hash(slot), spread, ways.count)) as usize]
             };
             if self.crowded() {
                 self.connection_ahead(port, id);
@@ -56,8 +51,13 @@ impl Network {
             self.send(port, id);
             return;
         }
+        self.deliver_to_host(node.host, id);
+    }
+
+    /// A packet has come to a host.
+    fn deliver_to_host(&mut self, host: u32, id: PacketId) {
         let slot = self.packets.get(id);
-        if slot.to != node.host && !matches!(slot.packet, Packet::Bytes(_)) {
+        if slot.to != host && !matches!(slot.packet, Packet::Bytes(_)) {
             self.unclaimed += 1;
             self.packets.free(id);
             return;
@@ -65,18 +65,21 @@ impl Network {
         let endpoint = slot.endpoint;
         match &slot.packet {
             Packet::Tcp(_) => self.receive(id),
-            Packet::Udp(_) if self.agents.has(node.host) => {
-                let host = node.host;
-                self.receive_datagram_through_agents(host, id);
-            }
+            Packet::Udp(_) if self.agents.has(host) => self.receive_datagram_through_agents(host, id),
             Packet::Udp(datagram) => {
                 self.sources[endpoint as usize].flow.receive(self.now, datagram);
                 self.packets.free(id);
             }
-            Packet::Bytes(_) => {
-                let host = node.host;
-                self.receive_written(host, id);
-            }
+            Packet::Bytes(_) => self.receive_written(host, id),
+        }
+    }
+
+    /// What a router with several ways chooses by, for its flow.
+    fn hash(&self, slot: &Slot) -> u32 {
+        match &slot.packet {
+            Packet::Tcp(_) => self.endpoints[slot.endpoint as usize].hash,
+            Packet::Udp(_) => self.sources[slot.endpoint as usize].hash,
+            Packet::Bytes(written) => written.as_ref().map_or(0, |written| written.hash()),
         }
     }
 
@@ -137,13 +140,14 @@ impl Network {
     }
 
     /// Starts the ports of a switch that have got something to send and are free.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn wake_ports(&mut self, index: u32) {
         if self.switches[index as usize].as_ref().is_some_and(|node| node.switch.has_ready()) {
             self.wake_ready_ports(index);
         }
     }
 
+    #[inline(never)]
     fn wake_ready_ports(&mut self, index: u32) {
         while let Some(node) = &mut self.switches[index as usize]
             && let Some(number) = node.switch.take_ready()

@@ -83,7 +83,7 @@ impl Network {
     }
 
     /// Handles the first event.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn step(&mut self, at: u64, event: Event) {
         self.now = at;
         match event {
@@ -98,6 +98,7 @@ impl Network {
     }
 
     /// The first packet on a port's wire arrives.
+    #[inline(always)]
     fn on_arrival(&mut self, port: u32) {
         let p = &mut self.ports[port as usize];
         let (to, to_port, spread, capture) = (p.to, p.to_port, p.spread, p.captures_come);

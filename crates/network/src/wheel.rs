@@ -140,6 +140,7 @@ impl Wheel {
     }
 
     /// Puts a node in behind another of its list.
+    #[inline(never)]
     fn link_behind(&mut self, mut at: u32, node: u32, entry: Entry) -> bool {
         for _ in 0..MOST_STEPS {
             let next = self.nodes[at as usize].next;

@@ -219,6 +219,7 @@ impl Switch {
         Ok(())
     }
 
+    #[inline]
     fn ingress(
         &mut self,
         now: Time,
