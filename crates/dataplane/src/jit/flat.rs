@@ -192,7 +192,7 @@ impl Flat {
         // SAFETY: the structure is filled in for the program's blocks.
         unsafe { (self.paths.through)(native) };
         // SAFETY: it was taken apart above, and what the blocks appended is initialised and within the capacity.
-        (left(native), unsafe { native.output() })
+        (Left::by(native).passed(), unsafe { native.output() })
     }
 
     /// The first half of [`Flat::through`], up to a queue. If `at_once` says that a packet for this port and of this
@@ -206,20 +206,23 @@ impl Flat {
         at: Arrival,
         at_once: &mut dyn FnMut(u32, u32) -> bool,
     ) -> Passed {
-        self.compiled.enter(on, Bytes::Replace(bytes, start), at, std::ptr::null(), |native| {
-            let departing;
-            // SAFETY: `enter` fills the structure in for the program's blocks, and the first half leaves it as the second
-            // expects it but for what egress learns of the queue, which outlives that half.
-            unsafe {
-                (self.paths.receive)(native);
-                if u64::from(native.stage) == stage::QUEUE && at_once(native.port as u32, native.priority) {
-                    departing = Departing { enqueued: native.now, ..Departing::default() };
-                    native.departing = &departing;
-                    (self.paths.depart)(native);
+        self.compiled
+            .enter(on, Bytes::Replace(bytes, start), at, std::ptr::null(), |native| {
+                let departing;
+                // SAFETY: `enter` fills the structure in for the program's blocks, and the first half leaves it as the second
+                // expects it but for what egress learns of the queue, which outlives that half.
+                unsafe {
+                    (self.paths.receive)(native);
+                    if u64::from(native.stage) == stage::QUEUE && at_once(native.port as u32, native.priority)
+                    {
+                        departing = Departing { enqueued: native.now, ..Departing::default() };
+                        native.departing = &departing;
+                        (self.paths.depart)(native);
+                    }
                 }
-            }
-            left(native)
-        })
+                Left::by(native)
+            })
+            .passed()
     }
 
     /// The second half, from a queue on. The frame is as ingress left it, and the packet begins at a place in the bytes.
@@ -239,36 +242,57 @@ impl Flat {
             deq_qdepth: u64::from(departure.deq_qdepth),
         };
         let at = Arrival { port: departure.port, now: departure.now };
-        self.compiled.enter(on, Bytes::Replace(bytes, start), at, &departing, |native| {
-            // SAFETY: as above.
-            unsafe { (self.paths.depart)(native) };
-            left(native)
-        })
+        self.compiled
+            .enter(on, Bytes::Replace(bytes, start), at, &departing, |native| {
+                // SAFETY: as above.
+                unsafe { (self.paths.depart)(native) };
+                Left::by(native)
+            })
+            .passed()
     }
 }
 
-/// Where the packet left a path.
-#[inline(always)]
-fn left(native: &Native) -> Passed {
-    let port = native.port as u32;
-    if native.requested != 0 && matches!(u64::from(native.stage), stage::OUT | stage::REPLACED) {
-        // What is asked for behind egress comes too late.
-        // SAFETY: `enter` filled the pointer in, of what it borrows.
-        unsafe { *native.requests = Requests::default() };
+/// What native code says of a packet that has left a path. What came of it is made of this once the output is back in its place: then
+/// the cases are told apart only once, by whoever asks.
+struct Left {
+    stage: u32,
+    port: u32,
+    priority: u32,
+    dropped: u32,
+    front: u64,
+    cursor: u64,
+    work: u64,
+}
+
+impl Left {
+    #[inline(always)]
+    fn by(native: &Native) -> Left {
+        let &Native { stage, port, priority, dropped, front, cursor, work, .. } = native;
+        if native.requested != 0 && matches!(u64::from(stage), stage::OUT | stage::REPLACED) {
+            // What is asked for behind egress comes too late.
+            // SAFETY: `enter` filled the pointer in, of what it borrows.
+            unsafe { *native.requests = Requests::default() };
+        }
+        Left { stage, port: port as u32, priority, dropped, front, cursor, work }
     }
-    let came = match u64::from(native.stage) {
-        stage::OUT => Through::Out { port },
-        stage::REPLACED => Through::Replaced { port, headers: native.front as usize },
-        stage::QUEUE => Through::Queue { port, priority: native.priority },
-        stage::DECIDED => Through::Dropped,
-        stage::REFUSED => Through::Refused,
-        stage::INGRESS => Through::Ingress(drop_reason(native.dropped)),
-        stage::EGRESS => Through::Egress { port, result: drop_reason(native.dropped) },
-        // After egress only a drop ends the path.
-        _ => Through::Egress {
-            port,
-            result: Err(drop_reason(native.dropped).err().unwrap_or(DropReason::WorkBudget)),
-        },
-    };
-    Passed { came, cursor: native.cursor as usize, work: native.work }
+
+    #[inline(always)]
+    fn passed(self) -> Passed {
+        let Left { port, priority, .. } = self;
+        let came = match u64::from(self.stage) {
+            stage::OUT => Through::Out { port },
+            stage::REPLACED => Through::Replaced { port, headers: self.front as usize },
+            stage::QUEUE => Through::Queue { port, priority },
+            stage::DECIDED => Through::Dropped,
+            stage::REFUSED => Through::Refused,
+            stage::INGRESS => Through::Ingress(drop_reason(self.dropped)),
+            stage::EGRESS => Through::Egress { port, result: drop_reason(self.dropped) },
+            // After egress only a drop ends the path.
+            _ => Through::Egress {
+                port,
+                result: Err(drop_reason(self.dropped).err().unwrap_or(DropReason::WorkBudget)),
+            },
+        };
+        Passed { came, cursor: self.cursor as usize, work: self.work }
+    }
 }

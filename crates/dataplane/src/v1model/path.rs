@@ -45,7 +45,11 @@ impl Pipeline {
             self.ingress(now, Incoming::new(port, packet, budget), None);
             return self.drain_to_queues(now, pending).map_or(Received::Other, Received::Out);
         };
-        let mut work = self.works.pop().unwrap_or_else(|| Box::new(Work::new(self.layout.frame())));
+        // It stays where it is for a packet that goes through.
+        if self.works.is_empty() {
+            self.works.push(Box::new(Work::new(self.layout.frame())));
+        }
+        let Some(work) = self.works.last_mut() else { return Received::Other };
         self.headers.clear();
         let on = Passage {
             frame: &mut work.frame,
@@ -62,34 +66,32 @@ impl Pipeline {
         let Passed { came, cursor, work: left } = flat.receive(on, packet.room(), at, at_once);
         match came {
             Through::Replaced { headers, .. } => {
-                self.keep_work(work);
                 packet.replaced_front(cursor.div_ceil(8), headers);
                 return Received::Out(packet);
             }
             Through::Out { .. } => {
-                self.keep_work(work);
                 packet.replace_front(cursor.div_ceil(8), &self.headers);
                 return Received::Out(packet);
             }
             Through::Dropped => {
                 self.drop_packet(DropReason::Ingress, None);
                 self.release(packet);
-                self.keep_work(work);
                 return Received::Other;
             }
             Through::Refused => {
                 self.drop_packet(DropReason::Egress, None);
                 self.release(packet);
-                self.keep_work(work);
                 return Received::Other;
             }
             Through::Queue { port: to, priority } => {
+                let mut work = self.work();
                 work.take(packet, to, now, port, (cursor, Budget::new(left)));
                 work.pass = Pass::default();
                 work.priority = priority;
                 return Received::Queue(work);
             }
             Through::Egress { port: to, result } => {
+                let mut work = self.work();
                 work.take(packet, to, now, port, (cursor, Budget::new(left)));
                 work.pass = Pass::default();
                 let requests = std::mem::take(&mut self.requests);
@@ -98,6 +100,7 @@ impl Pipeline {
             Through::Ingress(result) => {
                 let requests = std::mem::take(&mut self.requests);
                 let incoming = Incoming::new(port, packet, Budget::new(left));
+                let work = self.work();
                 self.after_ingress(now, incoming, work, (result, requests, cursor), None);
             }
         }
