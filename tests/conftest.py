@@ -40,6 +40,7 @@ LONGEST = (
     "tests/test_exercises.py",
     "tests/test_monitor.py",
     "tests/test_monitor_captures.py",
+    "tests/test_monitor_taps.py",
     "tests/test_junos_router.py",
     "tests/test_switch_failures.py",
     "tests/test_template.py",

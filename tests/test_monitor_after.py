@@ -19,6 +19,7 @@ from conftest import Run
 from test_monitor import A, B, bulk, written
 from tidegate import TidegateError
 from tidegate.monitor import watch
+from tidegate.network import Network
 
 QUEUE_MS, BACK_MS = 3, 1
 """Time in the router of packets from the first side, and of those from the second."""
@@ -82,6 +83,26 @@ def test_both_sides(tidegate: Run, tmp_path: Path) -> None:
     assert heading.split()[-9:] == ["at", "both", "queue", "p50", "p95", "p99", "max", "ms", "lost"]
     assert row.split()[-5:] == ["3.000", "3.000", "3.000", "3.000", "0"]
     assert f"{answer['packets']} packets ({answer['packets']} at both taps)" in ran.out
+
+
+def test_a_simulated_router(tmp_path: Path) -> None:
+    """The longest delay and the drops are those of its queue."""
+    net = Network()
+    a, b, router = net.host("a"), net.host("b"), net.router("r")
+    links = [net.link(a, router, rate="100 Mbit/s", delay="5 ms")]
+    links.append(net.link(router, b, rate="20 Mbit/s", delay="5 ms", queue="50 kB"))
+    net.tcp(a, b)
+    sides = [tmp_path / "lan.pcap", tmp_path / "wan.pcap"]
+    for link, path in zip(links, sides, strict=True):
+        net.capture(link, router, path)
+    [queue] = net.run("2 s").queues.filter(pl.col("queue") == "r -> b").to_dicts()
+    forth, back = watch(sides[:1], after=sides[1:])["flows"]
+    assert forth["queue_delay_ms_max"] == pytest.approx(queue["queue_delay_ms_max"], abs=1e-6)
+    assert forth["queue_delay_ms_max"] > 10
+    assert forth["lost_at_router"] == queue["dropped"] > 0
+    # Routers of simulations leave the time to live as it is.
+    assert (forth["first_tap"], back["first_tap"]) == ("before", "after")
+    assert (back["queue_delay_ms_max"], back["lost_at_router"]) == (0, 0)
 
 
 def test_several_files_of_a_side(tmp_path: Path) -> None:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import signal
 import subprocess
+import sys
 import time
+import urllib.request
 from collections import defaultdict, deque
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import count
+from math import ceil
 from pathlib import Path
-from statistics import quantiles
 from typing import Any
 
 import polars as pl
@@ -64,6 +68,8 @@ class Lab:
         assert [client.wait(timeout=60) for client in clients] == [0, 0, 0]
         time.sleep(1)
         self.talk_on()
+        # What waits for a capture when it is stopped is not in it.
+        time.sleep(1)
 
     def talk_on(self) -> None:
         """Some packets in both directions."""
@@ -91,6 +97,7 @@ def lab() -> Iterator[Lab]:
                 run_in(netns, "ethtool", "-K", device, "gro", "off", "tso", "off", "gso", "off")
                 ip("-n", netns, "link", "set", "dev", device, "up")
             ip("-n", name, "route", "add", "default", "via", far)
+        ip("-n", lab.router, "link", "set", "dev", "lo", "up")
         write_within(lab.router, "/proc/sys/net/ipv4/ip_forward", "1")
         run_in(lab.a, "ping", "-q", "-c", "1", B)
         for device, qdisc in (("to1", SLOW_BACK), ("to2", SLOW)):
@@ -166,7 +173,7 @@ def test_a_linux_router(lab: Lab, tmp_path: Path) -> None:
         assert set(ours[flow]) <= set(theirs)
         same += len(set(ours[flow]))
     every = sum(len(set(theirs)) for theirs in delays.values())
-    assert every > 10_000
+    assert every > 5_000
     assert same >= 0.99 * every
 
     flows = {flow_of(flow): flow for flow in answer["flows"]}
@@ -174,18 +181,21 @@ def test_a_linux_router(lab: Lab, tmp_path: Path) -> None:
     dropped = lab.dropped()
     assert all(drops > 20 for drops in dropped.values())
     for host, device in ((A, "to2"), (B, "to1")):
-        assert (
-            sum(flow["lost_at_router"] for flow in answer["flows"] if flow["src"] == host) == dropped[device]
-        )
+        of_host = [flow for flow in flows if flow[0] == host]
+        # A flow that the queue has taken whole is not known to come through here.
+        whole = sum(lost[flow] for flow in of_host if flow not in delays)
+        assert sum(flows[flow]["lost_at_router"] or 0 for flow in of_host) + whole == dropped[device]
     for flow, theirs in delays.items():
         if len(theirs) < 100:
             continue
-        cuts = quantiles([took / 1e6 for _, took in theirs], n=100, method="inclusive")
-        for name, at in (("p50", 49), ("p95", 94), ("p99", 98)):
-            assert flows[flow][f"queue_delay_ms_{name}"] == pytest.approx(cuts[at], rel=0.01)
-        assert flows[flow]["queue_delay_ms_max"] == pytest.approx(max(took for _, took in theirs) / 1e6)
-    assert {flow["first_tap"] for flow in answer["flows"] if flow["src"] == A} == {"before"}
-    assert {flow["first_tap"] for flow in answer["flows"] if flow["src"] == B} == {"after"}
+        took_ms = sorted(took / 1e6 for _, took in theirs)
+        for part in (50, 95, 99):
+            there = took_ms[ceil(part / 100 * len(took_ms)) - 1]
+            assert flows[flow][f"queue_delay_ms_p{part}"] == pytest.approx(there, rel=0.001, abs=1e-6)
+        assert flows[flow]["queue_delay_ms_max"] == pytest.approx(took_ms[-1])
+    assert {flows[flow]["first_tap"] for flow in delays if flow[0] == A} == {"before"}
+    assert {flows[flow]["first_tap"] for flow in delays if flow[0] == B} == {"after"}
+    assert all(flow["first_tap"] is None for name, flow in flows.items() if name not in delays)
     # A full queue of 60 kB at 20 Mbit/s is 24 ms.
     [fast] = [flow for flow in answer["flows"] if flow["dst_port"] == 5203 and flow["protocol"] == "udp"]
     assert 15 < fast["queue_delay_ms_p95"] < 30
@@ -221,3 +231,42 @@ def test_interfaces_of_a_router(lab: Lab, tmp_path: Path) -> None:
     assert sum(flow["lost_at_router"] for flow in answer["flows"] if flow["src"] == A) == dropped["to2"]
     assert sum(flow["lost_at_router"] for flow in answer["flows"] if flow["src"] == B) == dropped["to1"]
     assert (answer["interfaces"], answer["after_interfaces"]) == (["to1"], ["to2"])
+
+
+@needs_root
+def test_metrics_of_both_sides(lab: Lab) -> None:
+    words = [
+        "-i",
+        "to1",
+        "--after",
+        "to2",
+        "--metrics-addr",
+        "127.0.0.1:0",
+        "--duration",
+        "30",
+        "--interval",
+        "0.2",
+    ]
+    tidegate = str(Path(sys.prefix) / "bin" / "tidegate")
+    command = ["ip", "netns", "exec", lab.router, tidegate, "monitor", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as other:
+        assert other.stderr is not None
+        page = other.stderr.readline().split()[-1]
+        lab.talk_on()
+        time.sleep(1)
+
+        def read() -> str:
+            return urllib.request.urlopen(page, timeout=10).read().decode()
+
+        text = within(f"/run/netns/{lab.router}", read)
+        other.send_signal(signal.SIGINT)
+        said, _ = other.communicate(timeout=30)
+    found = {line.split("{")[0] for line in text.splitlines() if f'src="{A}"' in line}
+    assert "tidegate_monitor_flow_queue_delay_samples_total" in found
+    assert "tidegate_monitor_flow_lost_at_router_total" in found
+    delays = [line for line in text.splitlines() if line.startswith("tidegate_monitor_flow_queue_delay_ms{")]
+    assert sorted(re.findall(r'quantile="(\w+)"', " ".join(delays))) == sorted(
+        ["min", "p50", "p95", "p99", "max"] * 2
+    )
+    assert all(0 < float(line.split()[-1]) < 50 for line in delays)
+    assert "(40 at both taps)" in said

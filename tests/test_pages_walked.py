@@ -44,6 +44,7 @@ NOT_WALKED = {
         "docs/operate.md",
         "tidegate monitor -i eth1",
     ): "an interface of the reader's: test_monitor_interface.py",
+    ("docs/monitor.md", "tidegate monitor -i lan0 *"): "interfaces of the reader's: test_monitor_taps.py",
     ("python/tidegate/systems/*", "tidegate run *"): (
         "minutes to hours, as the paper's: what they name is checked in test_page_commands.py"
     ),
@@ -84,6 +85,16 @@ def capture(path: Path) -> None:
     net.run("1 s")
 
 
+def side(path: Path) -> None:
+    """The same on either side of a router."""
+    net = tidegate.Network()
+    a, b, router = net.host("a"), net.host("b"), net.router("r")
+    links = [net.link(one, router, rate="20 Mbit/s", delay="5 ms") for one in (a, b)]
+    net.tcp(a, b)
+    net.capture(links[path.stem == "wan"], router, path)
+    net.run("1 s")
+
+
 def packed(path: Path) -> None:
     capture(path.with_suffix(""))
     path.write_bytes(gzip.compress(path.with_suffix("").read_bytes()))
@@ -115,6 +126,8 @@ FILES: dict[str, Callable[[Path], None]] = {
     "test.stf": example,
     "trace.pcap": capture,
     "trace.pcap.gz": packed,
+    "lan.pcap": side,
+    "wan.pcap": side,
     "left.pcap": frames,
     "right.pcap": frames,
     "my.trace": trace,

@@ -6,6 +6,7 @@
 //!
 //! Memory is bounded: [`WAITING`] packets wait for their copy, and delays have a [`Room`].
 
+use std::cmp::Ordering;
 use std::collections::{HashMap, VecDeque};
 
 use crate::packet::{Endpoint, Mark, Seen, What, flag};
@@ -13,7 +14,7 @@ use crate::room::Room;
 use crate::summary::Summary;
 
 /// Packets that wait for their copy at the other tap, at most.
-const WAITING: usize = 1 << 20;
+const WAITING: usize = 1 << 19;
 
 /// A tap: the one whose packets count for all else, or the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -230,12 +231,28 @@ impl Taps {
         passage.passed[side as usize] = self.lines[side as usize].next_number();
         let before = &mut passage.passed[side.other() as usize];
         *before = number.max(*before);
-        let first = *passage.first.get_or_insert(if mark.ttl > earlier.ttl { side } else { side.other() });
+        let first = match passage.first {
+            Some(first) => first,
+            None => self.first_tap(side, seen, mark.ttl, earlier.ttl),
+        };
+        let passage = &mut self.passages[place as usize];
+        passage.first = Some(first);
         let took = seen.time.saturating_sub(earlier.time).cast_signed();
         let took = if first == side { -took } else { took };
         passage.add(took, &mut self.room);
         let time = if first == side { earlier.time } else { seen.time };
         Some(Delay { time, from: seen.from, to: seen.to, took })
+    }
+
+    /// Which tap a flow's packets come to first, by one that was seen at `side` after it was seen at the other.
+    fn first_tap(&self, side: Side, seen: &Seen, ttl: u8, earlier_ttl: u8) -> Side {
+        let is_tcp = matches!(seen.what, What::Tcp(_));
+        let back = || self.from_to(seen.to, seen.from, is_tcp).and_then(|back| back.first);
+        match ttl.cmp(&earlier_ttl) {
+            Ordering::Greater => side,
+            Ordering::Less => side.other(),
+            Ordering::Equal => back().map_or(side.other(), Side::other),
+        }
     }
 
     fn passage(&mut self, seen: &Seen) -> Option<u32> {
@@ -258,7 +275,10 @@ impl Taps {
         let [before, after] = [0, 1].map(|side: usize| self.lines[side].packets.len());
         if before + after >= WAITING {
             let crowded = if before > after { Side::Before } else { Side::After };
-            self.hurried += u64::from(self.drop_first(crowded, |_| false));
+            let first = self.lines[crowded as usize].packets.front();
+            // What has waited that long waits for a tap that may have ended.
+            let hurried = first.is_some_and(|first| first.time.saturating_add(self.patience) > time);
+            self.hurried += u64::from(self.drop_first(crowded, |_| false) && hurried);
         }
         let line = &mut self.lines[side as usize];
         let number = line.next_number();
