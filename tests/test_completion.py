@@ -68,6 +68,8 @@ def values(*words: str) -> list[str]:
         (("compare", "codel", "fifo", "--set", "scen"), ["scenarios="]),
         (("switch", "a.p4", "-i", "7@l"), ["7@lo"]),
         (("switch", "a.p4", "--no-m"), ["--no-merge"]),
+        (("monitor", "a.pcap", "--after", "l"), [":files"]),
+        (("monitor", "-i", "eth0", "--after", "l"), ["lo"]),
         (("completion", ""), ["bash", "zsh", "fish"]),
         (("sweep", "aqm.overload", "--column", "cu"), ["cubic_mbps"]),
         (("sweep", "aqm.overload", "--column", "cubic_mbps:me"), ["cubic_mbps:median", "cubic_mbps:mean"]),

@@ -169,6 +169,8 @@ def _values(parameter: Parameter, start: str, arguments: list[str], words: list[
         yield from _own(start)
     elif kind in SUFFIXES:
         yield f":files {SUFFIXES[kind]}"
+    elif kind == "IFACE" or (kind == "FILE|IFACE" and {"-i", "--interface"}.intersection(words)):
+        yield from _matching(start, ((name, "") for name in _interfaces()))
     elif kind in FILES or kind.startswith("FILE"):
         yield ":files"
     elif kind in FOLDERS:
@@ -204,8 +206,6 @@ def _values(parameter: Parameter, start: str, arguments: list[str], words: list[
             yield from _matching(start, ((f"{name}:{one}", "") for one in AGGREGATES))
         else:
             yield from _matching(start, ((one, "") for one in known_names))
-    elif kind == "IFACE":
-        yield from _matching(start, ((name, "") for name in _interfaces()))
     elif kind == "PORT=FILE" and "=" in start:
         port, _, path = start.partition("=")
         yield from _matching(start, ((f"{port}={one}", "") for one in _paths(path)))
