@@ -203,7 +203,7 @@ def test_packets_that_were_joined(tmp_path: Path) -> None:
             file.write(packet)
     [warning] = watch([before], after=[after])["warnings"]
     assert "(GRO, TSO" in warning
-    assert warning.endswith("lost_at_router is too large")
+    assert warning.endswith("lost_at_router is wrong")
 
 
 @pytest.mark.parametrize("until", [1.0, 0.5], ids=["both to the end", "one is stopped earlier"])
@@ -230,6 +230,22 @@ def test_the_begin_of_a_capture_is_no_loss(tmp_path: Path) -> None:
     assert [flow["lost_at_router"] for flow in answer["flows"]] == [0, 0]
     # What was in the router when the second one began was seen behind it alone.
     assert 2990 < answer["unsettled_packets"] <= 3000
+
+
+def test_packets_in_slight_disorder_have_their_own_delays(tmp_path: Path) -> None:
+    """A processor was slow with some packets: they are stamped 50 us before the one ahead of them."""
+    packets, there = bulk().packets, passed(bulk().packets)
+    for one, other in zip(there[10:-1:5], there[11::5], strict=False):
+        one.time = other.time + 0.00005
+    delays = tmp_path / "delays.csv"
+    before, after = written(packets, tmp_path, "before.pcap"), written(there, tmp_path, "after.pcap")
+    answer = watch([before], after=[after], delays=delays)
+    assert any("are stamped earlier" in warning for warning in answer["warnings"])
+    stamps = {round(float(packet.time) * 1e6) for packet in packets + there}
+    seen = pl.read_csv(delays, schema_overrides={"time_s": pl.String})["time_s"].to_list()
+    assert {round(float(stamp) * 1e6) for stamp in seen} <= stamps
+    early = {round(float(packet.time) * 1e6) for packet in there[11::5] if packet[IP].src == A}
+    assert early <= {round(float(stamp) * 1e6) for stamp in seen}
 
 
 def test_a_clock_of_the_second_tap_that_is_set_back(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ fn monitored(link_type: u32, bytes: &[u8], wire: u32) {
     }
     let mut taps = Taps::new(1000, 10, 1 << 20);
     let mark = monitor::mark(link_type, bytes, &seen);
-    let mut at = |side| taps.packet(side, &seen, &mark).map(|delay| delay.took);
+    let mut at = |side| taps.packet(side, seen.time, &seen, &mark).map(|delay| delay.took);
     assert_eq!(
         [Side::Before, Side::Before, Side::After, Side::After].map(&mut at),
         [None, None, Some(0), Some(0)]

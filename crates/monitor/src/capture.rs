@@ -342,7 +342,8 @@ impl Watch {
         let Some(taps) = &mut self.seen.taps else { return Ok(None) };
         match read(link_type, bytes, wire_len, time) {
             Ok(found) => {
-                let delay = taps.packet(side, &found, &mark(link_type, bytes, &found));
+                let stamp = if behind > DISORDER { time } else { time - behind };
+                let delay = taps.packet(side, stamp, &found, &mark(link_type, bytes, &found));
                 self.delays.add_delay(delay)?;
             }
             Err(Unseen::Link(link)) => return Ok(Some(link)),
@@ -478,7 +479,7 @@ impl Watched {
             warnings.push(format!(
                 "{unannounced} packets came to the second tap without having been seen at the first, and {} to both: a capture missed \
                  packets, or they are joined or split in between (GRO, TSO; `ethtool -K IFACE gro off tso off gso off`); lost_at_router is \
-                 too large",
+                 wrong",
                 taps.pairs
             ));
         }

@@ -211,8 +211,8 @@ impl Taps {
         }
     }
 
-    /// A packet at a tap; times of both ascend. Gives the delay if its copy was at the other.
-    pub fn packet(&mut self, side: Side, seen: &Seen, mark: &Mark) -> Option<Delay> {
+    /// A packet at a tap; times of both ascend, and its own stamp may be a little before that. Gives the delay if its copy was at the other.
+    pub fn packet(&mut self, side: Side, stamp: u64, seen: &Seen, mark: &Mark) -> Option<Delay> {
         let line = &mut self.lines[side as usize];
         line.first.get_or_insert(seen.time);
         line.last = seen.time;
@@ -224,7 +224,7 @@ impl Taps {
         let passage = &mut self.passages[place as usize];
         passage.last = seen.time;
         let Some((number, earlier)) = found else {
-            self.wait(side, print, seen.time, mark.ttl);
+            self.wait(side, print, stamp, mark.ttl);
             return None;
         };
         self.pairs += 1;
@@ -237,10 +237,10 @@ impl Taps {
         };
         let passage = &mut self.passages[place as usize];
         passage.first = Some(first);
-        let took = seen.time.saturating_sub(earlier.time).cast_signed();
-        let took = if first == side { -took } else { took };
+        let took = stamp.wrapping_sub(earlier.time).cast_signed();
+        let took = if first == side { took.wrapping_neg() } else { took };
         passage.add(took, &mut self.room);
-        let time = if first == side { earlier.time } else { seen.time };
+        let time = if first == side { earlier.time } else { stamp };
         Some(Delay { time, from: seen.from, to: seen.to, took })
     }
 

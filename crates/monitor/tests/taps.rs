@@ -66,7 +66,7 @@ impl Router {
 
     fn bytes(&mut self, ms: f64, side: Side, bytes: &[u8]) -> Option<Delay> {
         let seen = read(RAW_IP, bytes, bytes.len() as u32, BEGIN + (ms * 1e6) as u64).expect("a packet");
-        self.taps.packet(side, &seen, &mark(RAW_IP, bytes, &seen))
+        self.taps.packet(side, seen.time, &seen, &mark(RAW_IP, bytes, &seen))
     }
 
     /// Both taps have begun.
@@ -130,7 +130,7 @@ fn what_a_router_rewrites_does_not_matter() {
     frame.extend(tcp(numbered(2), 63));
     router.comes(3.0, numbered(2));
     let seen = read(1, &frame, frame.len() as u32, BEGIN + 7 * MS).expect("a packet with a tag");
-    let delay = router.taps.packet(Side::After, &seen, &mark(1, &frame, &seen)).expect("its copy");
+    let delay = router.taps.packet(Side::After, seen.time, &seen, &mark(1, &frame, &seen)).expect("its copy");
     assert_eq!(delay.took, 4 * MS as i64);
 }
 
@@ -378,7 +378,7 @@ proptest! {
     fn any_bytes_have_a_mark(link in 0u32..300, bytes in prop::collection::vec(any::<u8>(), 0..200), wire in 0u32..3000) {
         let mut taps = Taps::new(PATIENCE, 10, 1 << 20);
         if let Ok(seen) = read(link, &bytes, wire, 1) {
-            let delay = |side| taps.packet(side, &seen, &mark(link, &bytes, &seen)).map(|delay| delay.took);
+            let delay = |side| taps.packet(side, seen.time, &seen, &mark(link, &bytes, &seen)).map(|delay| delay.took);
             prop_assert_eq!([Side::Before, Side::After].map(delay), [None, Some(0)]);
         }
     }
