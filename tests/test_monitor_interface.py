@@ -375,6 +375,24 @@ def test_an_interface_that_goes_away(pair: tuple[str, str]) -> None:
 
 
 @needs_root
+@pytest.mark.parametrize("as_json", [True, False])
+def test_what_was_seen_is_shown_when_an_interface_goes_away(pair: tuple[str, str], as_json: bool) -> None:
+    words = command(pair[0], "--metrics-addr", "127.0.0.1:0", *(["--json"] if as_json else []))
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as other:
+        assert other.stderr is not None
+        assert "metrics at" in other.stderr.readline()
+        transfer(pair)
+        time.sleep(0.5)
+        ip("-n", pair[0], "link", "del", "dev", "eth")
+        said, told = other.communicate(timeout=30)
+    assert other.returncode == 1
+    assert told.endswith("interface eth: network is down; the table is of what came before\n")
+    assert "10.8.0.2" in said
+    if as_json:
+        assert json.loads(said)["failed"] == "interface eth: network is down"
+
+
+@needs_root
 @pytest.mark.parametrize(
     ("words", "code", "why"),
     [

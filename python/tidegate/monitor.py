@@ -370,8 +370,8 @@ def _watch_interfaces(
     interval: float,
     match: str | None,
     look: Callable[[dict[str, Any]], None],
-) -> bool:
-    """Watch until the end or an interrupt, with a look each interval; give whether it was interrupted."""
+) -> tuple[bool, str | None]:
+    """Watch until the end or an interrupt, with a look each interval; give whether it was interrupted, and what failed."""
     begin = time.monotonic()
     try:
         while duration is None or time.monotonic() - begin < duration:
@@ -379,8 +379,10 @@ def _watch_interfaces(
             watched.run(max(left, 0.0))
             look(watched.answer(LOOKED_AT, match))
     except KeyboardInterrupt:
-        return duration is not None
-    return False
+        return duration is not None, None
+    except TidegateError as error:
+        return False, str(error)
+    return False, None
 
 
 def _written(path: Path, suffixes: tuple[str, ...], what: str, captures: Sequence[str]) -> None:
@@ -576,6 +578,11 @@ def monitor(
         width = None if sys.stdout.isatty() else 200
         Console(highlight=False, markup=False, width=width).print(_table(flows[:top]))
         print(_summary(answer, len(flows), top))
+    if interfaces and answer["failed"] is not None:
+        from tidegate.cli.output import FAILED
+
+        sys.stderr.write(f"{answer['failed']}; the table is of what came before\n")
+        raise typer.Exit(FAILED)
     if interfaces and answer["interrupted"]:
         from tidegate.cli.output import INTERRUPTED, Told
 
@@ -648,9 +655,9 @@ def _of_interfaces(
             if live is not None:
                 live.update(Group(_table(flows[:top], now), _summary(answer, count, top)), refresh=True)
 
-        interrupted = _watch_interfaces(watched, duration, interval, match, look)
+        interrupted, failed = _watch_interfaces(watched, duration, interval, match, look)
         watched.settle()
         answer = watched.answer()
-    answer["interrupted"] = interrupted
+    answer["interrupted"], answer["failed"] = interrupted, failed
     answer["warnings"] = watched.end() + _seen_twice(answer["flows"], len(answer.get("interfaces", ())))
     return answer
