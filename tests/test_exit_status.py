@@ -68,6 +68,29 @@ def test_codes_and_messages(
     assert ran.json["error"].get("place") == ("x.p4:3:9" if message.startswith("x.p4") else None)
 
 
+@pytest.mark.parametrize("words", [["man", ""], ["grafana", ""], ["check", ""], ["lab", "-c", "x", ""]])
+def test_an_empty_word_is_refused(
+    tidegate: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ran = tidegate(*words)
+    assert ran.code == 2
+    assert f"the word after {words[-2]!r} is empty; is a variable of the shell not set?" in " ".join(
+        ran.err.split()
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("port", ["600", "99999999999", "9" * 5000])
+def test_a_port_of_a_capture_that_cannot_be(tidegate: Run, tmp_path: Path, port: str) -> None:
+    capture = tmp_path / "in.pcap"
+    capture.write_bytes(pcap([(0, bytes(64))]))
+    ran = tidegate("replay", ROUTER, "--in", f"{port}={capture}", "--out", tmp_path / "out")
+    assert ran.code == (1 if port == "600" else 2)
+    assert f"port {port[:20]} is not possible: ports are 0 to 510" in " ".join(ran.err.split())
+    assert not (tmp_path / "out").exists()
+
+
 def test_wrong_usage_as_json(tidegate: Run) -> None:
     ran = tidegate("run", "reference.dumbbell", "--backend", "wet", "--json")
     assert ran.code == 2

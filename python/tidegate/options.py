@@ -57,7 +57,7 @@ def program_limits(given: list[str] | None) -> dict[str, int]:
     try:
         return p4.parse_limits(given or [])
     except TidegateError as error:
-        raise TidegateError(f"--limit {error}") from None
+        raise TidegateError(f"--limit: {error}") from None
 
 
 def results_folder(default: str) -> Any:

@@ -6,7 +6,10 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from itertools import pairwise
 from typing import Any, NoReturn
+
+import typer
 
 from tidegate import _core, logs
 from tidegate.cli.commands import app
@@ -27,6 +30,7 @@ from tidegate.lab.death import handled, interrupting
 def _run_app() -> None:
     logs.listen(logs.ERRORS, as_json=logs.asked(sys.argv) == "json")
     try:
+        _demand_words(sys.argv[1:])
         code = app(standalone_mode=False)
     except Exception as error:
         # Wrong usage, of which the parser has a class of its own.
@@ -42,6 +46,18 @@ def _run_app() -> None:
         sys.exit(error.exit_code)  # type: ignore[attr-defined]
     if isinstance(code, int) and code:
         sys.exit(code)
+
+
+def _demand_words(words: list[str]) -> None:
+    """Refuse empty words, which would stand for the current folder: mostly a variable of the shell that is not set."""
+    if words[:1] == ["complete"]:
+        return
+    for before, word in pairwise(["", *words]):
+        # An empty line of a lab's prompt is one.
+        if word == "" and before != "-c":
+            raise typer.BadParameter(
+                f"the word after {before or 'tidegate'!r} is empty; is a variable of the shell not set?"
+            )
 
 
 def main() -> None:

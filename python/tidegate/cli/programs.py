@@ -26,6 +26,7 @@ from tidegate.options import (
     Seed,
     program_limits,
 )
+from tidegate.switch.ports import LAST_PORT
 from tidegate.units import counted
 
 
@@ -87,8 +88,12 @@ def stf(
 
 def _input(text: str) -> tuple[int, str]:
     port, equals, path = text.partition("=")
-    if not equals or not path or not (port.isascii() and port.isdigit()) or int(port) >= 2**32:
-        raise typer.BadParameter(f"{text!r} is not PORT=FILE", param_hint="--in")
+    if not equals or not path or not (port.isascii() and port.isdigit()):
+        raise typer.BadParameter(f"{text!r} is not PORT=FILE, as 0=trace.pcap", param_hint="--in")
+    if int(port[:20]) >= 2**32:
+        raise typer.BadParameter(
+            f"{text!r}: port {port[:20]} is not possible: ports are 0 to {LAST_PORT}", param_hint="--in"
+        )
     return int(port), path
 
 

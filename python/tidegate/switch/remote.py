@@ -30,7 +30,7 @@ def limits(given: Sequence[str]) -> Limits:
     try:
         return Limits.parse(given)
     except TidegateError as error:
-        raise TidegateError(f"--grpc-limit {error}") from None
+        raise TidegateError(f"--grpc-limit: {error}") from None
 
 
 def warning(address: str, secret: Tls | None) -> str | None:
