@@ -21,7 +21,7 @@ from live import labs_of
 from namespaces import needs_root
 from tidegate import p4
 from tidegate._core import TidegateError
-from tidegate.exercises import programs, prompt, runtime
+from tidegate.exercises import programs, prompt, running, runtime
 from tidegate.exercises.files import read
 from tidegate.exercises.running import LiveTopology, ending
 from tidegate.exercises.topology import End
@@ -120,7 +120,8 @@ def test_topologies_that_cannot_be(tmp_path: Path, keys: list[Any], value: Any, 
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ('{"hosts": ', ":1:11: Expecting value"),
+        ('{"hosts": ', ":1:11: not JSON: Expecting value"),
+        (" \n", ": is empty; it is to hold an object of JSON"),
         ("[]", "[] is not an object"),
         ("[" * 100_000, "nested too deeply"),
     ],
@@ -148,7 +149,7 @@ def test_a_program_is_found_by_what_was_compiled_from_it(tmp_path: Path) -> None
     assert programs.program_of(found, found.switches["s1"], None) == tmp_path / "basic.p4"
     runtime_file.write_text(json.dumps({"p4info": "build/other.p4.p4info.txtpb"}))
     with pytest.raises(
-        TidegateError, match=r"its source other\.p4 is in none of .*; give --program PROG\.p4"
+        TidegateError, match=r"its source other\.p4 is in none of .*; give --program FOLDER/other\.p4"
     ):
         programs.program_of(found, found.switches["s1"], None)
     assert programs.program_of(found, found.switches["s1"], EXAMPLE) == EXAMPLE
@@ -285,6 +286,19 @@ def test_a_signal_that_ends_a_command_is_named() -> None:
     assert ending(-signal.SIGABRT) == "was ended by SIGABRT"
     # Real-time signals but the first and the last have no name in Python.
     assert ending(-40) == "was ended by signal 40"
+
+
+@needs_root
+def test_an_address_of_p4runtime_that_is_taken_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        monkeypatch.setattr(running, "FIRST_GRPC", port - 1)
+        with pytest.raises(TidegateError) as caught:
+            LiveTopology(read(EXAMPLE), grpc=True)
+    assert str(caught.value) == (
+        f"P4Runtime of s2 is served at 127.0.0.1:{port}: Address already in use; "
+        "end what listens there, which `ss -ltnp` shows"
+    )
 
 
 BESIDE_GRPC = """

@@ -98,5 +98,5 @@ def _source(topology: Topology, name: str, of: str) -> Path:
             return found
     raise TidegateError(
         f"{topology.path}: {of} names {name}; its source {tried[-1]} is in none of "
-        f"{', '.join(map(str, folders(topology)))}; give --program PROG.p4"
+        f"{', '.join(map(str, folders(topology)))}; give --program FOLDER/{tried[-1]}"
     )

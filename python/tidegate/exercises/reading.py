@@ -19,10 +19,12 @@ KINDS = {dict: "an object", list: "a list", str: "a text", int: "a whole number"
 def load(path: Path) -> dict[str, Any]:
     """The object in a file; raises `TidegateError` with line and column."""
     text = read_text(path, LARGEST)
+    if not text.strip():
+        raise TidegateError(f"{path}: is empty; it is to hold an object of JSON")
     try:
         found = json.loads(text)
     except json.JSONDecodeError as error:
-        raise TidegateError(f"{path}:{error.lineno}:{error.colno}: {error.msg}") from None
+        raise TidegateError(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from None
     except (ValueError, RecursionError):
         raise TidegateError(f"{path}: {BEYOND}") from None
     return Place(path).expect(found, dict)

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from tidegate import p4
+from tidegate import addresses, p4
 from tidegate._core import TidegateError
 from tidegate.control.files import demand_own
 from tidegate.exercises import programs, runtime
@@ -48,6 +48,7 @@ WITH_PARENT = 'test "$PPID" = "$0" && exec "$@"'
 # not: the trap is for this shell, and the one that it starts has none.
 FIRST = 'trap : INT TERM; sh -c "$1"; exit $?'
 END_S = 2.0
+LOOPBACK = "127.0.0.1"
 FIRST_GRPC = 50_051
 """The port of the first switch's P4Runtime server in the public tutorials."""
 
@@ -70,6 +71,8 @@ class LiveTopology:
         if any(host.commands for host in topology.hosts.values()):
             demand_own(topology.path)
         kernel.demand_privilege()
+        if grpc:
+            _demand_addresses(topology)
         for tool, package in PROGRAMS:
             if shutil.which(tool) is None:
                 raise TidegateError(f"{tool} is not installed; on Debian and Ubuntu: apt install {package}")
@@ -207,7 +210,7 @@ class LiveTopology:
         if self._grpc:
             from tidegate.switch import remote
 
-            address = f"127.0.0.1:{FIRST_GRPC + number}"
+            address = f"{LOOPBACK}:{FIRST_GRPC + number}"
             stack.enter_context(remote.served(live, address, number, None))
             served = f", P4Runtime on {address}, device {number}"
         thread = threading.Thread(target=live.wait, args=(self._ended.is_set,), name=switch.name, daemon=True)
@@ -277,6 +280,17 @@ class LiveTopology:
     def _end_commands(self) -> None:
         for process in self._background:
             end(process)
+
+
+def _demand_addresses(topology: Topology) -> None:
+    """Refuse addresses of P4Runtime that another process has."""
+    for number, name in enumerate(topology.switches):
+        why_not = addresses.why_not(LOOPBACK, FIRST_GRPC + number)
+        if why_not is not None:
+            raise TidegateError(
+                f"P4Runtime of {name} is served at {LOOPBACK}:{FIRST_GRPC + number}: {why_not}; "
+                "end what listens there, which `ss -ltnp` shows"
+            )
 
 
 def ending(status: int) -> str:
