@@ -77,7 +77,10 @@ def test_the_message_says_what_to_give(tmp_path: Path) -> None:
         "aqm.symmetric: two cases are pi2-120-5ms-1-1; give each value once"
     )
     assert said("aqm.symmetric", warm_up_s=120) == (
-        "a warm-up of 120 s leaves nothing of 120 s; give less, or a longer run"
+        "a warm-up of 120 s leaves nothing of 120 s; give a smaller warm_up_s, or a larger duration_s"
+    )
+    assert said("stamping.hops", warm_up_ms=500, duration_ms=400) == (
+        "a warm-up of 500 ms leaves nothing of 400 ms; give a smaller warm_up_ms, or a larger duration_ms"
     )
     assert said("reference.dumbbell", ecn="much", flows=(1, 2)) == (
         "the TCP flow a0 -> b0: there is no ECN mode `much`; known: off, passive, on, accurate"

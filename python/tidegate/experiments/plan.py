@@ -162,9 +162,10 @@ Number = Annotated[int, AtLeast(1, 10_000)]
 Numbers = Annotated[tuple[int, ...], AtLeast(1, 10_000)]
 
 
-def demand_warm_up(warm_up_s: float, duration_s: float) -> None:
-    """Refuse a warm-up that leaves nothing to measure."""
-    if warm_up_s >= duration_s:
+def demand_warm_up(warm_up: float, duration: float, unit: str = "s") -> None:
+    """Refuse a warm-up that leaves nothing to measure; `unit` is that of the settings `warm_up_...` and `duration_...`."""
+    if warm_up >= duration:
         raise TidegateError(
-            f"a warm-up of {warm_up_s:g} s leaves nothing of {duration_s:g} s; give less, or a longer run"
+            f"a warm-up of {warm_up:g} {unit} leaves nothing of {duration:g} {unit}; "
+            f"give a smaller warm_up_{unit}, or a larger duration_{unit}"
         )

@@ -40,7 +40,7 @@ def both(
     warm_up_ms: float = 20.0,
 ) -> Plan:
     """The control `stamp` on MAX with a part of the RTT: from max-min shares to proportional ones (section 5)."""
-    demand_warm_up(warm_up_ms / 1e3, duration_ms / 1e3)
+    demand_warm_up(warm_up_ms, duration_ms, "ms")
     demand_queues(cross_flows)
     lots = {weight: Lot("max", cross_flows, control={"rtt_weight": weight}) for weight in rtt_weights}
     cases = [

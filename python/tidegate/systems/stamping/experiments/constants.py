@@ -85,7 +85,7 @@ def constants(
     warm_up_ms: float = 20.0,
 ) -> Plan:
     """The primary flow of Figs. 2 to 4 with RTT and MAX, over TIMELY's constants: each alone, or all together (`whole`)."""
-    demand_warm_up(warm_up_ms / 1e3, duration_ms / 1e3)
+    demand_warm_up(warm_up_ms, duration_ms, "ms")
     demand_queues(cross_flows)
     values: Values = {
         "delta_mbps": deltas_mbps,

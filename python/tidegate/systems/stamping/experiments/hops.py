@@ -41,7 +41,7 @@ def hops(
     warm_up_ms: float = 20.0,
 ) -> Plan:
     """1 to 12 shared queues at the same RTT without queues: noise of the signals, and throughput of the primary flow."""
-    demand_warm_up(warm_up_ms / 1e3, duration_ms / 1e3)
+    demand_warm_up(warm_up_ms, duration_ms, "ms")
     cases = []
     for number in hops:
         for signal in signals:

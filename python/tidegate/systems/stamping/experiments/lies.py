@@ -202,7 +202,7 @@ def lies(
     warm_up_ms: float = 5.0,
 ) -> Plan:
     """Hosts and switches that stamp wrongly: shares of those who lie and of those who do not, the link, the queue and losses."""
-    demand_warm_up(warm_up_ms / 1e3, duration_ms / 1e3)
+    demand_warm_up(warm_up_ms, duration_ms, "ms")
     if flows < 2:
         raise TidegateError(f"{flows} flow: a liar needs others to lie to; give 2 or more")
     courts = [

@@ -63,7 +63,7 @@ def noise(
 
     Other parameters are those at 10 Gbit/s. With another `rate_gbps` all times are longer by its ratio, and rates in proportion.
     """
-    demand_warm_up(warm_up_ms / 1e3, duration_ms / 1e3)
+    demand_warm_up(warm_up_ms, duration_ms, "ms")
     demand_queues(cross_flows)
     lots = []
     for signal in signals:

@@ -162,7 +162,7 @@ def partial(
     warm_up_ms: float = 4.0,
 ) -> Plan:
     """Some switches stamp and others do not: throughput, RTTs and queues by the fraction that stamps."""
-    demand_warm_up(warm_up_ms / 1e3, duration_ms / 1e3)
+    demand_warm_up(warm_up_ms, duration_ms, "ms")
     cases = []
     for name in contenders:
         for fraction in fractions:
