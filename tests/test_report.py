@@ -17,7 +17,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from conftest import Run as Command
 from tidegate import TidegateError, report
+from tidegate.cli.output import print_rows
 from tidegate.experiments import Run, folder, run
 from tidegate.report import flent, page, series
 from tidegate.results import TABLES
@@ -132,6 +134,20 @@ def test_several_runs_in_one_page(made: Path, tmp_path: Path) -> None:
         report.join([made], tmp_path)
     with pytest.raises(TidegateError, match="does not hold a run"):
         report.write(tmp_path)
+
+
+def test_a_run_given_twice_is_refused(made: Path, tidegate: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(made.parent)
+    ran = tidegate("report", made, Path(made.name), "--out", "both.html")
+    assert ran.code == 1
+    assert ran.err == f"{made.name} is given twice; give each once\n"
+    assert not Path("both.html").exists()
+
+
+def test_what_is_missing_in_a_row_is_a_dash(capsys: pytest.CaptureFixture[str]) -> None:
+    print_rows([{"case": "a", "share": 0.5}, {"case": "b", "share": None}], ())
+    assert "None" not in (said := capsys.readouterr().out)
+    assert re.search(r"b +│ +- ", said)
 
 
 def test_a_fault_in_the_report_costs_the_report_alone(

@@ -99,7 +99,7 @@ def print_rows(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> None:
         text = any(isinstance(row.get(name), str) for row in rows)
         table.add_column(name, justify="left" if text else "right")
     for row in rows:
-        values = [row.get(name, "") for name in names]
+        values = ["-" if value is None else value for value in (row.get(name, "") for name in names)]
         table.add_row(*(f"{value:.4g}" if isinstance(value, float) else str(value) for value in values))
     # A file or a pipe has no width to fit into.
     width = None if sys.stdout.isatty() else 240

@@ -37,6 +37,9 @@ def report(
     """Make the report of a run, or join several into one: an HTML page that needs nothing else."""
     from tidegate import report as reports
 
+    for number, place in enumerate(folders):
+        if place.resolve() in [other.resolve() for other in folders[:number]]:
+            raise TidegateError(f"{place} is given twice; give each once")
     if flent is not None:
         if out is not None:
             raise TidegateError("--out is a page and --flent a folder; give one of them")
