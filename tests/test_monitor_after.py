@@ -16,7 +16,7 @@ from scapy.packet import Packet, Raw
 from scapy.utils import PcapWriter
 
 from conftest import Run
-from test_monitor import A, B, bulk, written
+from test_monitor import A, B, bulk, later, written
 from tidegate import TidegateError
 from tidegate.monitor import watch
 from tidegate.network import Network
@@ -220,6 +220,14 @@ def test_the_end_of_a_capture_is_no_loss(tmp_path: Path, until: float) -> None:
     assert {flow["src"]: flow["lost_at_router"] for flow in answer["flows"]} == {A: len(lost), B: 0}
     assert len(lost) > 15
     assert answer["unsettled_packets"] == len(packets) - len(stopped)
+
+
+def test_progress_is_not_told_with_each_packet_of_the_second_tap(tmp_path: Path) -> None:
+    packets = bulk(400).packets
+    before = written(later(packets, 60_000), tmp_path, "before.pcap")
+    told: list[int] = []
+    watch([before], after=[written(passed(packets), tmp_path, "after.pcap")], progress=told.append)
+    assert told == []
 
 
 def test_the_begin_of_a_capture_is_no_loss(tmp_path: Path) -> None:

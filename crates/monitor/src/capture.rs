@@ -168,6 +168,8 @@ pub fn watch(
 ) -> Result<Watched, Failure> {
     let mut input = Input::open(options)?;
     let mut watch = Watch::new(options, input.begin())?;
+    // Packets of the second tap.
+    let mut after = 0;
     loop {
         let (file, packet, bytes) = match input.next() {
             Ok(Some(found)) => found,
@@ -187,23 +189,15 @@ pub fn watch(
             }
             Some(_) => {
                 let side = if file < options.files.len() { Side::Before } else { Side::After };
+                after += u64::from(side == Side::After);
                 watch.at_tap(side, &packet, bytes)?
             }
         };
         if let Some(link) = unknown {
-            let second = options.second.iter().flat_map(|tap| &tap.files);
-            let path = options
-                .files
-                .iter()
-                .chain(second)
-                .nth(file)
-                .map_or_else(String::new, |path| path.display().to_string());
-            return Err(Failure(format!(
-                "{path}: packets of link type {link}; the monitor reads Ethernet (1), raw IP (12, 14, 101, 228, 229), Linux cooked \
-                 captures (113, 276) and loopback (0, 108)"
-            )));
+            return Err(unknown_link(options, file, link));
         }
-        if watch.seen.packets.is_multiple_of(SLICE) && interrupt(watch.seen.packets).is_err() {
+        let count = watch.seen.packets + after;
+        if count.is_multiple_of(SLICE) && interrupt(watch.seen.packets).is_err() {
             watch.seen.interrupted = true;
             break;
         }
@@ -218,6 +212,17 @@ pub fn watch(
     }
     seen.warn();
     Ok(seen)
+}
+
+#[cold]
+fn unknown_link(options: &Options, file: usize, link: u32) -> Failure {
+    let second = options.second.iter().flat_map(|tap| &tap.files);
+    let path = options.files.iter().chain(second).nth(file);
+    let path = path.map_or_else(String::new, |path| path.display().to_string());
+    Failure(format!(
+        "{path}: packets of link type {link}; the monitor reads Ethernet (1), raw IP (12, 14, 101, 228, 229), Linux cooked captures (113, \
+         276) and loopback (0, 108)"
+    ))
 }
 
 /// Watches packets as they come.
@@ -321,6 +326,7 @@ impl Watch {
     ///
     /// # Errors
     /// A file of samples or delays cannot be written.
+    #[inline(never)]
     pub fn at_tap(&mut self, side: Side, packet: &Packet, bytes: &[u8]) -> Result<Option<u32>, Failure> {
         let time = packet.time.max(self.latest);
         let behind = packet.behind.max(time - packet.time);
