@@ -148,7 +148,7 @@ def test_a_program_without_main_can_be_checked_but_not_run(tidegate: Run, tmp_pa
     assert "Error: the program has no `main`" in ran.err
 
 
-@pytest.mark.parametrize("define", ["", "=3", "1x=3", "a b", "é"])
+@pytest.mark.parametrize("define", ["=3", "1x=3", "a b", "é"])
 def test_macros_have_names(tidegate: Run, define: str) -> None:
     ran = tidegate("check", EXAMPLES / "ipv4_router" / "ipv4_router.p4", "-D", define)
     assert ran.code == 1

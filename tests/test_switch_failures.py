@@ -383,7 +383,7 @@ def test_a_tap_device_of_somebody_else_is_left_as_it_was(two: Place) -> None:
         ),
         (
             ["-i", "1@p1", "--grpc-addr", ":1", "--grpc-limit", "calls=0"],
-            "--grpc-limit calls=0: a limit is a whole number from 1 to 1099511627775",
+            "--grpc-limit: calls=0: a limit is a whole number from 1 to 1099511627775",
         ),
         (
             ["-i", "1@p1", "--grpc-addr", "192.0.2.1:1", "--insecure"],

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from enum import StrEnum
+from os.path import realpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -521,7 +522,7 @@ def monitor(
         raise typer.BadParameter(
             "--after-offset is for captures of --after; interfaces of one machine have one clock"
         )
-    if delays is not None and samples is not None and delays.resolve() == samples.resolve():
+    if delays is not None and samples is not None and realpath(delays) == realpath(samples):
         raise typer.BadParameter("--samples and --delays are one file; give two")
     given = [*(captures or interfaces), *behind]
     if captures and given.count("-") > 1:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from os.path import realpath
 from pathlib import Path
 from typing import Annotated
 
@@ -38,7 +39,7 @@ def report(
     from tidegate import report as reports
 
     for number, place in enumerate(folders):
-        if place.resolve() in [other.resolve() for other in folders[:number]]:
+        if realpath(place) in [realpath(other) for other in folders[:number]]:
             raise TidegateError(f"{place} is given twice; give each once")
     if flent is not None:
         if out is not None:

@@ -60,7 +60,7 @@ def settled_error(
 def test_the_plain_meter_starves_tcp_where_two_packets_a_round_trip_are_more(target: int) -> None:
     network = metered_flows("plain", 0.012, [target])
     (row,) = flow_rows(network.run("10 s"), "plain", 0.012, [target])
-    assert row["relative_error"] < -0.75
+    assert row["relative_error"] < -0.65
     # Most of the time it waits for timeouts of 200 ms.
     assert row["timeouts_per_s"] > 3
 
@@ -260,7 +260,8 @@ def test_a_rate_of_nothing_is_the_least_that_the_data_plane_has(refill: Literal[
 
 def test_large_packets() -> None:
     network = metered_flows("fair", 0.5, [100], mtu=9000)
-    (row,) = flow_rows(network.run("20 s"), "fair", 0.5, [100])
+    # What the burst passes at other levels at both ends is a small part of 50 s.
+    (row,) = flow_rows(network.run("60 s"), "fair", 0.5, [100])
     assert abs(row["settled_error"]) < 0.02
     # 8948 of 9000 bytes are payload.
     assert row["goodput_mbps"] / row["achieved_mbps"] == pytest.approx(8948 / 9000, abs=0.001)
