@@ -68,7 +68,10 @@ def test_codes_and_messages(
     assert ran.json["error"].get("place") == ("x.p4:3:9" if message.startswith("x.p4") else None)
 
 
-@pytest.mark.parametrize("words", [["man", ""], ["grafana", ""], ["check", ""], ["lab", "-c", "x", ""]])
+@pytest.mark.parametrize(
+    "words",
+    [["man", ""], ["grafana", ""], ["check", ""], ["check", "x.p4", "-D", ""], ["lab", "-c", "x", ""]],
+)
 def test_an_empty_word_is_refused(
     tidegate: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: list[str]
 ) -> None:

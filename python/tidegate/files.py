@@ -7,7 +7,7 @@ import math
 import os
 import stat
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -143,3 +143,18 @@ def exchanged(path: Path) -> Iterator[BinaryIO]:
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+
+
+def given_twice(paths: Iterable[str | Path]) -> str | Path | None:
+    """The first path to what was given before, by whatever path or link (as os.path.samefile has it). The word `-` is standard input."""
+    known = set()
+    for one in paths:
+        try:
+            found = os.fstat(0) if one == "-" else os.stat(one)
+        except OSError:
+            # Reading it says why.
+            continue
+        if (found.st_dev, found.st_ino) in known:
+            return one
+        known.add((found.st_dev, found.st_ino))
+    return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +16,7 @@ import typer
 
 from tidegate import _core, addresses, monitor_taps
 from tidegate._core import TidegateError
-from tidegate.files import replacing
+from tidegate.files import given_twice, replacing
 from tidegate.monitor_taps import LOST_AFTER
 from tidegate.options import Insecure, Json
 
@@ -135,7 +134,9 @@ def watch(
 class Interfaces:
     """Watches interfaces of this machine, as packets come and go: `with Interfaces(["eth0"]) as watched: watched.run(10)`.
 
-    `after`, `lost_after`, `delays`: as of `watch`; interfaces on the other side of this machine, which is the router. Needs root, or CAP_NET_RAW and CAP_NET_ADMIN. Raises TidegateError.
+    `after`, `lost_after`, `delays`: as of `watch`; interfaces on the other side of this machine, which is the router.
+
+    Needs root, or CAP_NET_RAW and CAP_NET_ADMIN. Raises TidegateError.
     """
 
     def __init__(
@@ -396,21 +397,6 @@ def _written(path: Path, suffixes: tuple[str, ...], what: str, captures: Sequenc
         raise TidegateError(f"{path}: is one of the captures, which it would replace; give another name")
 
 
-def _is_given_twice(captures: Sequence[str]) -> bool:
-    """Whether two captures are one file, by whatever path or link (as os.path.samefile has it)."""
-    known = set()
-    for one in captures:
-        try:
-            found = os.fstat(0) if one == "-" else os.stat(one)
-        except OSError:
-            # Reading it says why.
-            continue
-        if (found.st_dev, found.st_ino) in known:
-            return True
-        known.add((found.st_dev, found.st_ino))
-    return False
-
-
 def monitor(
     files: Annotated[
         list[str] | None,
@@ -527,7 +513,7 @@ def monitor(
     given = [*(captures or interfaces), *behind]
     if captures and given.count("-") > 1:
         raise TidegateError("standard input (-) is given twice; give it once")
-    if captures and _is_given_twice(given):
+    if captures and given_twice(given) is not None:
         raise typer.BadParameter("a capture is given twice; give each once")
     if interfaces and len(set(given)) < len(given):
         raise typer.BadParameter("an interface is given twice; give each once")

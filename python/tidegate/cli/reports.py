@@ -6,13 +6,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from os.path import realpath
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tidegate._core import TidegateError
+from tidegate.files import given_twice
 from tidegate.options import ViewPort
 
 
@@ -38,9 +38,9 @@ def report(
     """Make the report of a run, or join several into one: an HTML page that needs nothing else."""
     from tidegate import report as reports
 
-    for number, place in enumerate(folders):
-        if realpath(place) in [realpath(other) for other in folders[:number]]:
-            raise TidegateError(f"{place} is given twice; give each once")
+    twice = given_twice(folders)
+    if twice is not None:
+        raise TidegateError(f"{twice} is given twice; give each once")
     if flent is not None:
         if out is not None:
             raise TidegateError("--out is a page and --flent a folder; give one of them")

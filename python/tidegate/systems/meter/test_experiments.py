@@ -60,7 +60,7 @@ def settled_error(
 def test_the_plain_meter_starves_tcp_where_two_packets_a_round_trip_are_more(target: int) -> None:
     network = metered_flows("plain", 0.012, [target])
     (row,) = flow_rows(network.run("10 s"), "plain", 0.012, [target])
-    assert row["relative_error"] < -0.65
+    assert row["relative_error"] < -0.7
     # Most of the time it waits for timeouts of 200 ms.
     assert row["timeouts_per_s"] > 3
 

@@ -102,6 +102,11 @@ def test_no_sender_gets_more_than_the_rate_and_the_burst(
     meter = Fair(rate, engine, burst=burst)
     passed = [(at, length) for at, length, out in play(meter, phases, begin) if out is not None]
     assert most_in_excess(passed, rate) <= burst_bytes(rate, burst) + 1
+    # Since the first packet, which finds it idle, less.
+    total = 0
+    for at, length in passed:
+        total += length
+        assert total - rate / 8e6 * (at - passed[0][0]) <= (1 - BEGIN) * burst_bytes(rate, burst) + 1
 
 
 @st.composite
@@ -250,21 +255,6 @@ def test_the_start_is_a_part_of_the_burst() -> None:
     )
     # 10 MB/s: 299 ms of it at most, and the rate for a millisecond. A flow's packets above sixteen times what is left are dropped.
     assert 2_400_000 <= passed <= (1 - BEGIN) * (1 << 20) * 10 + 10_000
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("engine", ENGINES)
-@settings(max_examples=60)
-@given(rate=RATES, burst=BURSTS, phases=PHASES, begin=st.integers(0, 2**40))
-def test_no_sender_has_more_than_a_part_of_the_burst_at_the_start(
-    engine: Engine, rate: int, burst: str, phases: list[Phase], begin: int
-) -> None:
-    meter = Fair(rate, engine, burst=burst)
-    passed = [(at, length) for at, length, out in play(meter, phases, begin) if out is not None]
-    total = 0
-    for at, length in passed:
-        total += length
-        assert total - rate / 8e6 * (at - passed[0][0]) <= (1 - BEGIN) * burst_bytes(rate, burst) + 1
 
 
 @pytest.mark.parametrize("begin_ms", [20, 50, 100, 300])

@@ -427,6 +427,6 @@ def test_as_tidegate_monitor_by_the_exact_rule(tmp_path: Path, loss: float) -> N
             assert mine["resent"] == pytest.approx(flow["retransmissions"], rel=0.05)
             assert mine["rtt_samples"] == pytest.approx(flow["rtt_samples"], rel=0.02, abs=1)
             # The least may be one of those that the last tick came too early for.
-            late = 0.1 if mine["rtt_samples"] < flow["rtt_samples"] else 0.001
+            late = 0.02 if mine["rtt_samples"] < flow["rtt_samples"] else 0.001
             assert -0.001 <= mine["rtt_least"] / 1e3 - flow["rtt_ms_min"] <= late
     assert compared >= 3

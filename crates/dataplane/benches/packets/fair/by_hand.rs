@@ -57,10 +57,9 @@ pub struct Config {
 impl Config {
     /// What the action `configure` takes.
     pub fn values(&self) -> [u64; 11] {
-        let begins = [self.begin, self.begin_own];
-        let [a, b, c, d, e] = [self.limit, self.peak_limit, self.target, self.middle, self.most];
-        let [f, g, h] = [self.fill_shift.into(), self.first.into(), self.mask.into()];
-        [self.per_byte, a, b, begins[0], begins[1], c, d, e, f, g, h]
+        let Config { per_byte, limit, peak_limit, begin, begin_own, target, middle, most, .. } = *self;
+        let [shift, first, mask] = [self.fill_shift.into(), self.first.into(), self.mask.into()];
+        [per_byte, limit, peak_limit, begin, begin_own, target, middle, most, shift, first, mask]
     }
 }
 
