@@ -143,6 +143,19 @@ def test_contenders_with_classes_have_their_controllers(contender: str, options:
     assert len(others) == (contender != "hash-4")
 
 
+@pytest.mark.parametrize("floor", [16, 64])
+def test_the_least_buffer_of_a_class_is_a_parameter(floor: int) -> None:
+    experiment = find("separation.fct")
+    settings = {"contenders": ("rtt-4",), "arrivals": ("once",), "flows": 8, "rate_mbps": RATE_MBPS}
+    plan = experiment.planned({**experiment.parameters(), **settings, "floor_packets": floor})
+    net = plan.cases[0].network(1)
+    controller, *_ = [one for one, _ in net.controllers]
+    net.run("1.5 s", seed=1)
+    assert isinstance(controller, SeparationController) and controller.plan is not None
+    # Nothing is known yet of the flows, and a hundredth of the link is what their classes have.
+    assert {queue.buffer_bytes for queue in controller.plan.queues[1:]} == {floor * 1514}
+
+
 def test_random_classes_are_the_seed_s() -> None:
     def classes(seed: int) -> list[int]:
         net = fct.Bed("random-4", "cubic", 200, RATE_MBPS, 0.0, 10.0).network(seed)

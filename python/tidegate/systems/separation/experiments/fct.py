@@ -27,7 +27,7 @@ from tidegate.experiments import AtLeast, Case, Number, OneOf, Plan, Run, experi
 from tidegate.network import FiveTuple, Link, Network, Node, Switch
 from tidegate.plots import all_rows, of_first_seed
 from tidegate.results import Result
-from tidegate.systems.separation.buffers import stanford
+from tidegate.systems.separation.buffers import FLOOR_PACKETS, stanford
 from tidegate.systems.separation.claims import judged
 from tidegate.systems.separation.controller import SeparationController
 from tidegate.systems.separation.experiments.long_flows import (
@@ -124,6 +124,8 @@ class Bed:
     sizes: str = "loguniform"
     given: Workload | None = None
     """Flows of a list, in place of those drawn."""
+    floor_packets: int = FLOOR_PACKETS
+    """The least buffer of a class."""
     right: Right | None = field(default=None, repr=False)
 
     def workload(self, seed: int) -> Workload:
@@ -206,6 +208,7 @@ class Bed:
             long_bytes=round(LONG_MB * 1e6 * self.rate_mbps / 1e3),
             period=f"{self.every} s",
             every=self.every,
+            floor_packets=self.floor_packets,
             **options,
         )
         if kind in BY_RTT:
@@ -318,11 +321,13 @@ def fct(
     monitor_every: Annotated[int, AtLeast(1, 10)] = 1,
     sizes: Annotated[str, OneOf(SIZES)] = "loguniform",
     flow_list: str = "",
+    floor_packets: Annotated[int, AtLeast(1, 10_000)] = FLOOR_PACKETS,
 ) -> Plan:
     """Completion times of long flows with round-trip times of 1 to 224 ms: queues by RTT, by hash, by flow, and one queue (Fig. 5).
 
     `flow_list`: a file of `tidegate monitor --parquet`, or CSV with its columns. Number of flows, starts, sizes and round-trip times are its
-    then, in place of `flows`, `arrivals` and `sizes`.
+    then, in place of `flows`, `arrivals` and `sizes`. `floor_packets`: the least buffer of a class; fewer packets are less delay, and more
+    timeouts where many flows share a class.
     """
     given = listed(Path(flow_list)) if flow_list else None
     loads = [ARRIVALS[each] for each in arrivals]
@@ -338,7 +343,18 @@ def fct(
                     drained = given.drained_s(rate_mbps)
                 # Overload takes as long as the link needs, anything below as long as flows come.
                 end_s = float(np.ceil(most_times * drained / min(load or 1.0, 1.0)))
-                bed = Bed(contender, control, flows, rate_mbps, load, end_s, monitor_every, sizes, given)
+                bed = Bed(
+                    contender,
+                    control,
+                    flows,
+                    rate_mbps,
+                    load,
+                    end_s,
+                    monitor_every,
+                    sizes,
+                    given,
+                    floor_packets,
+                )
                 name = f"{control}-{contender}-{'list' if given is not None else _NAMES.get(load, load)}"
                 cases.append(Case(name, bed.network, f"{end_s:g} s", bed.row))
     return Plan(cases, _claims, _draw)
@@ -428,7 +444,7 @@ def _claims(rows: list[Row]) -> list[Claim]:
                 "p99 of the delay in the queue of the shortest round-trip times is at most a fifth of one 1 BDP queue's",
                 delays,
                 high=0.2,
-                why="its buffer has a floor of 32 packets, and its rate is a part of the link's",
+                why="its buffer has a floor (`floor_packets`), and its rate is a part of the link's",
                 form=Unit("times"),
             )
         )
