@@ -151,7 +151,8 @@ def test_the_least_buffer_of_a_class_is_a_parameter(floor: int) -> None:
     net = plan.cases[0].network(1)
     controller, *_ = [one for one, _ in net.controllers]
     net.run("1.5 s", seed=1)
-    assert isinstance(controller, SeparationController) and controller.plan is not None
+    assert isinstance(controller, SeparationController)
+    assert controller.plan is not None
     # Nothing is known yet of the flows, and a hundredth of the link is what their classes have.
     assert {queue.buffer_bytes for queue in controller.plan.queues[1:]} == {floor * 1514}
 
