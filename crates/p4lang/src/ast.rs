@@ -194,6 +194,18 @@ pub enum Direction {
     InOut,
 }
 
+impl Direction {
+    /// As messages name it: "an `out` argument".
+    pub fn with_article(self) -> &'static str {
+        match self {
+            Direction::None => "a",
+            Direction::In => "an `in`",
+            Direction::Out => "an `out`",
+            Direction::InOut => "an `inout`",
+        }
+    }
+}
+
 #[derive(Debug, Clone)]
 pub struct Param {
     pub annotations: Vec<Annotation>,

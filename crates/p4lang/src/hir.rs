@@ -325,6 +325,8 @@ pub struct TableDef {
     pub const_default: bool,
     pub entries: Vec<TableEntry>,
     pub const_entries: bool,
+    /// Every key and action of the source is here: none was refused.
+    pub complete: bool,
     /// Known at compile time, once constructor arguments are.
     pub size: Option<Expr>,
     /// Default true; `largest_priority_wins = false` reverses.

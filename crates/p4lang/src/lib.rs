@@ -69,6 +69,10 @@ fn parse_within(
         diagnostics.push(found);
         return (sources, None, diagnostics);
     }
+    // After these the parser would read what nobody has written.
+    if diagnostics.iter().any(|d| matches!(d.code, "unterminated-string" | "macro-call")) {
+        return (sources, None, diagnostics);
+    }
     let (program, mut found) = parse::parse(tokens, budget);
     keep_errors(&mut found);
     diagnostics.extend(found);

@@ -9,7 +9,8 @@ pub fn similar<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Opt
     candidates
         .take(MAX_CANDIDATES)
         .map(|c| (distance(name, c), c))
-        .filter(|(d, _)| *d <= limit)
+        // Two words of one letter each have nothing in common, although one edit makes one of the other.
+        .filter(|(d, c)| *d <= limit && *d < name.len().max(c.len()))
         .min()
         .map(|(_, c)| c)
 }
@@ -69,5 +70,7 @@ mod tests {
         assert_eq!(near("dorp"), None);
         assert_eq!(near("drp"), Some("drop"));
         assert_eq!(near("servers"), None);
+        assert_eq!(similar("x", ["h", "X2"].into_iter()), Some("X2"));
+        assert_eq!(similar("x", ["h", "t"].into_iter()), None);
     }
 }

@@ -334,6 +334,41 @@ fn strings_that_never_end() {
     }
 }
 
+/// What one mistake makes impossible to check gets no message of its own.
+#[test]
+fn one_message_for_one_mistake() {
+    for (text, expected) in [
+        // Entries and the default action are of the list's actions, and of the keys.
+        (
+            "#include <core.p4>\ncontrol c(inout bit<8> x) { action a(inout bit<8> b, bit<8> d) {} table t { key = { x: exact; } actions = { a(); } const entries = { 1: a(x, 1); } default_action = a(x, 0); } apply { t.apply(); } }",
+            "`a` needs 1 arguments here, one for each parameter with a direction, not 0",
+        ),
+        (
+            "#include <core.p4>\nstruct S { bit<8> f; } control c(in S s, in bit<8> x) { action a() {} table t { key = { s: exact; x: exact; } actions = { a; } const entries = { (1, 2): a(); } default_action = a; } apply { t.apply(); } }",
+            "a `S` cannot be a key",
+        ),
+        (
+            "control c() { action a() {} table t { actions = { a; } actions = { a; } default_action = a; } apply { t.apply(); } }",
+            "the property `actions` is given twice",
+        ),
+        ("enum bit<8> E { A = 1, B = A + 4 }", "`A` is not declared"),
+        ("control c() { apply { int x; x = 5; x = x + 1; } }", "a variable cannot be a `int`"),
+        ("control c(inout bit<8> x) { apply { 5 = x; } }", "cannot assign: this is a value, not a place"),
+        ("bit<8> f() { return; }", "this must return a `bit<8>`"),
+        ("const string s = \"abc;\nconst bit<8> x = 4;", "this string never ends"),
+        ("#define F(x) x\nconst bit<8> x = F(1;", "the arguments of macro `F` are never closed"),
+        (
+            "void f(inout bit<8> a) {} control c(inout bit<9> y) { apply { f(y); } }",
+            "an `inout` argument must be exactly `bit<8>`, this is `bit<9>`",
+        ),
+    ] {
+        let compiled = p4lang::compile_str("t.p4", text, None, &Options::default());
+        let errors: Vec<_> =
+            compiled.diagnostics.iter().filter(|d| d.code != "no-main").map(|d| d.message.as_str()).collect();
+        assert_eq!(errors, [expected], "{text}");
+    }
+}
+
 /// Programs that use the language in many ways, all right. Those of `accept` also run, on both executors
 /// (`crates/dataplane/tests/differential.rs`).
 #[test]

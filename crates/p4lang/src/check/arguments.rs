@@ -292,7 +292,10 @@ impl Checker {
                 self.error(
                     "type-mismatch",
                     value.span,
-                    format!("an `out` argument must be exactly `{want}`, this is `{have}`"),
+                    format!(
+                        "{} argument must be exactly `{want}`, this is `{have}`",
+                        param.direction.with_article()
+                    ),
                 );
                 return Self::unknown(value.span);
             }

@@ -511,12 +511,16 @@ impl Checker {
     }
 
     /// Reports unless the expression can be assigned to.
-    pub(super) fn require_writable(&mut self, e: &Expr) {
+    pub(super) fn require_writable(&mut self, e: &Expr) -> bool {
         if e.ty == Type::Unknown {
-            return;
+            return true;
         }
-        if let Err(why) = self.writable(e) {
-            self.error("not-assignable", e.span, format!("cannot assign: {why}"));
+        match self.writable(e) {
+            Ok(()) => true,
+            Err(why) => {
+                self.error("not-assignable", e.span, format!("cannot assign: {why}"));
+                false
+            }
         }
     }
 }

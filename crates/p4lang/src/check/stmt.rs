@@ -109,7 +109,7 @@ impl Checker {
             None => {
                 let shown = self.show(&wanted);
                 self.error("type-mismatch", span, format!("this must return a `{shown}`"));
-                None
+                Some(StmtKind::Return(None))
             }
             Some(value) if wanted == Type::Void => {
                 self.error("type-mismatch", value.span, "nothing can be returned here");
@@ -131,10 +131,10 @@ impl Checker {
         if plus_slice && let Some(place) = super::plus_slice::place(&left) {
             return self.assign_run_time_slice(place, &left, (op, right), span);
         }
-        self.require_writable(&left);
+        let writable = self.require_writable(&left);
         let Some(op) = op else {
             let ty = left.ty.clone();
-            if matches!(ty, Type::Unknown) {
+            if matches!(ty, Type::Unknown) || !writable {
                 self.expr(right, None);
                 return None;
             }
@@ -444,13 +444,14 @@ impl Checker {
         init: Option<&ast::Expr>,
     ) -> Option<crate::hir::DefId> {
         let span = ty.span;
-        let ty = self.ty(ty);
+        let mut ty = self.ty(ty);
         if !self.storable(&ty) {
             let shown = self.show(&ty);
             let diagnostic = self.error("bad-type", span, format!("a variable cannot be a `{shown}`"));
             if ty == Type::Int {
                 diagnostic.help = Some("give it a width, as in `bit<32>`; or make it a `const`".into());
             }
+            ty = Type::Unknown;
         }
         let init = init.map(|e| self.expr_as(e, &ty));
         if self.place == Place::Control

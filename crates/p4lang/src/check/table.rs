@@ -23,6 +23,7 @@ impl Checker {
             const_default: false,
             entries: Vec::new(),
             const_entries: false,
+            complete: true,
             size: None,
             largest_priority_wins: true,
             priority_delta: 1,
@@ -49,15 +50,17 @@ impl Checker {
             match &property.kind {
                 PropertyKind::Key(keys) => {
                     def.keys = keys.iter().filter_map(|k| self.table_key(k)).collect();
+                    def.complete &= def.keys.len() == keys.len();
                     self.key_names_rule(&def.keys);
                 }
-                PropertyKind::Actions(actions) => {
+                PropertyKind::Actions(actions) if seen["actions"] == property.span => {
                     for action in actions {
                         if self.stop(action.span, 1) {
                             break;
                         }
-                        if let Some(action) = self.table_action(action, &def.actions) {
-                            def.actions.push(action);
+                        match self.table_action(action, &def.actions) {
+                            Some(action) => def.actions.push(action),
+                            None => def.complete = false,
                         }
                     }
                 }
@@ -118,7 +121,7 @@ impl Checker {
                 };
                 match action {
                     Some((path, args)) => {
-                        def.default_action = self.entry_action(&def.actions, &path, &args, value.span, true)
+                        def.default_action = self.entry_action(def, &path, &args, value.span, true)
                     }
                     None => {
                         self.error(
@@ -290,7 +293,10 @@ impl Checker {
                     self.error(
                         "type-mismatch",
                         value.span,
-                        format!("an `out` argument must be exactly `{want}`, this is `{have}`"),
+                        format!(
+                            "{} argument must be exactly `{want}`, this is `{have}`",
+                            param.direction.with_article()
+                        ),
                     );
                 }
                 self.require_writable(&value);
@@ -311,15 +317,20 @@ impl Checker {
     /// The action of an entry or the default action: one of the table's, with all its control-plane arguments.
     fn entry_action(
         &mut self,
-        actions: &[TableAction],
+        table: &TableDef,
         path: &ast::Path,
         args: &[ast::Arg],
         span: Span,
         default: bool,
     ) -> Option<EntryAction> {
+        let actions = &table.actions;
         let action = self.find_action(path)?;
         self.budget.work(actions.len());
         let Some(index) = actions.iter().position(|a| a.action == action) else {
+            // It may be the one that was refused.
+            if !table.complete {
+                return None;
+            }
             let names: Vec<_> = actions.iter().map(|a| format!("`{}`", self.def(a.action).name)).collect();
             self.error(
                 "bad-table",
@@ -393,6 +404,10 @@ impl Checker {
     }
 
     fn entries(&mut self, def: &mut TableDef, entries: &[ast::Entry], all_const: bool) {
+        // Entries are of keys and actions; where one of these was refused, they are not at fault.
+        if !def.complete {
+            return;
+        }
         if def.keys.is_empty() {
             if let Some(entry) = entries.first() {
                 self.error("bad-table", entry.span, "a table without keys has no entries");
@@ -411,7 +426,7 @@ impl Checker {
         for (index, entry) in entries.iter().enumerate() {
             let keyset = self.keyset(&entry.keyset, &types, false);
             let args = entry.action.args.clone().unwrap_or_default();
-            let action = self.entry_action(&def.actions, &entry.action.path, &args, entry.action.span, false);
+            let action = self.entry_action(def, &entry.action.path, &args, entry.action.span, false);
             let given = if by_annotation { priority_annotation(entry) } else { entry.priority.as_ref() };
             let mut priority: Option<BigInt> = given.and_then(|p| self.const_int(p));
             if let Some(value) = &priority {

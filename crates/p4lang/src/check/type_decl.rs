@@ -120,9 +120,10 @@ impl Checker {
                         out.push((member.name.clone(), None));
                         continue;
                     }
+                    let refused = checked.ty == Type::Unknown;
                     let checked = self.coerce(checked, ty);
                     let known = consts::int_value(&checked).cloned();
-                    if known.is_none() && checked.ty != Type::Unknown {
+                    if known.is_none() && !refused && checked.ty != Type::Unknown {
                         self.error(
                             "not-constant",
                             value.span,

@@ -311,14 +311,12 @@ impl Parser<'_> {
         let name = self.ident()?;
         if !self.at("(") && !self.at("<") {
             let message = format!("`{}` is declared outside of any parser or control", name.name);
-            return self.fail_at(
-                name.span,
-                message,
-                Some(
-                    "variables live in parsers, controls, actions and functions; a `const` may stand here"
-                        .into(),
-                ),
-            );
+            let help = if &*name.name == "main" {
+                "an instance has parentheses after its type: `V1Switch(...) main;`"
+            } else {
+                "variables live in parsers, controls, actions and functions; a `const` may stand here"
+            };
+            return self.fail_at(name.span, message, Some(help.into()));
         }
         let type_params = self.type_params()?;
         let params = self.params()?;
