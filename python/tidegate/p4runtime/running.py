@@ -385,9 +385,12 @@ class Running:
         which = entity.WhichOneof("entity")
         if which is None:
             raise invalid("a request has no entity, or one that is not known here")
-        if which == "extern_entry":
-            raise P4Error.unsupported("the program has no externs beyond those of P4Runtime")
         asked = getattr(entity, which)
+        if which == "extern_entry":
+            if asked.extern_type_id:
+                raise P4Error.unsupported("the program has no externs beyond those of P4Runtime")
+            # All there are.
+            return
         tables, profiles, arrays = self.tables, self._profiles, self._arrays
         found: Iterator[Part] = {
             "table_entry": tables.read,

@@ -369,6 +369,7 @@ def test_reads_of_everything_and_errors_of_reads(bench: Bench) -> None:
         "packet_replication_engine_entry",
         "value_set_entry",
         "digest_entry",
+        "extern_entry",
     ]
     found = bench.primary.read(*[p4.Entity(**{kind: {}}) for kind in kinds])
     assert {e.WhichOneof("entity") for e in found} == {
@@ -381,6 +382,7 @@ def test_reads_of_everything_and_errors_of_reads(bench: Bench) -> None:
         p4.Entity(table_entry={"table_id": 1}),
         p4.Entity(),
         p4.Entity(counter_entry={"counter_id": bench.ids("packets"), "index": {"index": 99}}),
+        p4.Entity(extern_entry={"extern_type_id": 0x81}),
     ]
     with pytest.raises(Refused) as caught:
         bench.primary.read(*wrong, p4.Entity(table_entry={}))
@@ -388,6 +390,7 @@ def test_reads_of_everything_and_errors_of_reads(bench: Bench) -> None:
         "INVALID_ARGUMENT",
         "INVALID_ARGUMENT",
         "OUT_OF_RANGE",
+        "UNIMPLEMENTED",
         "OK",
     ]
 

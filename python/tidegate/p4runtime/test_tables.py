@@ -109,6 +109,7 @@ def test_values_need_not_be_canonical_and_are_read_canonical(bench: Bench) -> No
             "INVALID_ARGUMENT",
         ),
         ("exact_table", [exact(b"\x01")], ("drop",), {"is_const": True}, "INVALID_ARGUMENT"),
+        ("exact_table", [exact(b"\x01")], ("drop",), {"time_since_last_hit": {}}, "INVALID_ARGUMENT"),
         ("keyless", [], ("learn",), {}, "INVALID_ARGUMENT"),
         ("vrfs", [exact(b"green")], ("NoAction",), {}, "INVALID_ARGUMENT"),
         ("vrfs", [exact(b"1024")], ("NoAction",), {}, "OUT_OF_RANGE"),
@@ -142,6 +143,50 @@ def test_an_entry_is_deleted_by_its_key_whatever_else_is_given(bench: Bench) -> 
         assert refused(bench, kind, const) == "INVALID_ARGUMENT"
     default = bench.entry("exact_table", action=bench.action("drop"), is_default_action=True, is_const=True)
     assert refused(bench, "MODIFY", default) == "INVALID_ARGUMENT"
+
+
+def test_entries_are_filtered_by_each_field_that_is_given(bench: Bench) -> None:
+    for number, metadata, action in (
+        (1, b"x", ("forward", b"\x01")),
+        (2, b"x", ("drop",)),
+        (2, b"", ("drop",)),
+    ):
+        key = exact(bytes([len(bench.primary.read(bench.entry("exact_table"))) + 1]))
+        entry = bench.entry(
+            "exact_table", key, action=bench.action(*action), controller_metadata=number, metadata=metadata
+        )
+        bench.primary.write(("INSERT", entry))
+
+    def found(**given: Any) -> list[int]:
+        rows = bench.primary.read(bench.entry("exact_table", **given))
+        return [row.table_entry.match[0].exact.value[0] for row in rows]
+
+    assert found(controller_metadata=2) == [2, 3]
+    assert found(metadata=b"x") == [1, 2]
+    assert found(controller_metadata=2, metadata=b"x") == [2]
+    assert found(controller_metadata=2, action=bench.action("drop")) == [2, 3]
+    assert found(controller_metadata=3) == []
+    # Of all tables there is no filter.
+    filters: list[dict[str, Any]] = [
+        {"priority": 3},
+        {"controller_metadata": 2},
+        {"metadata": b"x"},
+        {"action": {"action": bench.action("drop")}},
+        {"match": [{"field_id": 1, **exact(b"\x01")}]},
+    ]
+    for given in filters:
+        for asked in ({"table_entry": given}, {"direct_counter_entry": {"table_entry": given}}):
+            with pytest.raises(Refused) as caught:
+                bench.primary.read(p4.Entity(**asked))
+            assert code(caught.value) == "INVALID_ARGUMENT"
+
+
+def test_the_default_entry_is_read_without_what_it_does_not_have(bench: Bench) -> None:
+    given: list[dict[str, Any]] = [{"priority": 1}, {"idle_timeout_ns": 1}, {"time_since_last_hit": {}}]
+    for more in given:
+        with pytest.raises(Refused) as caught:
+            bench.primary.read(bench.entry("exact_table", is_default_action=True, **more))
+        assert code(caught.value) == "INVALID_ARGUMENT"
 
 
 def test_larger_priorities_win_and_so_does_the_program_s_own_entry_by_its_priority(bench: Bench) -> None:

@@ -47,6 +47,26 @@ def misses() -> P4Error:
     return P4Error.unsupported("misses are not counted: the default entry has no direct resources")
 
 
+def _demand_default(entry: Any) -> None:
+    """Refuse fields that the default entry does not have (specification 1.5, "Default Entry" and "Idle-timeout")."""
+    if entry.match or entry.priority:
+        raise invalid("the default entry has no match and no priority")
+    if entry.idle_timeout_ns or entry.HasField("time_since_last_hit"):
+        raise invalid("the default entry has no idle timeout")
+
+
+def _demand_no_filter(entry: Any) -> None:
+    """Refuse to filter the entries of all tables (specification 1.5, "Wildcard Reads" of tables)."""
+    if (
+        entry.match
+        or entry.priority
+        or entry.HasField("action")
+        or entry.controller_metadata
+        or entry.metadata
+    ):
+        raise invalid("a read of all tables has no filter; give a table_id, or leave the other fields out")
+
+
 def colours() -> P4Error:
     """Meters have no counters."""
     return P4Error.unsupported("meters do not count by colour")
@@ -189,8 +209,8 @@ class Entries(Translation):
         if kind == DELETE and not table.const:
             # Nothing but the key counts.
             return op.TableDelete(table.name, (found, priority))
-        if entry.HasField("time_since_last_hit") and not table.timeouts:
-            raise invalid(f"table {table.name} has no idle timeouts")
+        if entry.HasField("time_since_last_hit"):
+            raise invalid("time_since_last_hit is only read; leave it out")
         if entry.HasField("meter_counter_data"):
             raise colours()
         if table.const:
@@ -237,10 +257,7 @@ class Entries(Translation):
         table = self._schema.table(entry.table_id)
         if kind != MODIFY:
             raise invalid("a table always has its default entry: it can only be modified")
-        if entry.match or entry.priority:
-            raise invalid("the default entry has no match and no priority")
-        if entry.idle_timeout_ns or entry.HasField("time_since_last_hit"):
-            raise invalid("the default entry has no idle timeout")
+        _demand_default(entry)
         if entry.HasField("counter_data") or entry.HasField("meter_config"):
             raise misses()
         if table.const_default:
@@ -281,6 +298,7 @@ class Entries(Translation):
     def read(self, entry: Any) -> Iterator[Part]:
         """The entries that a request asks for."""
         if entry.table_id == 0:
+            _demand_no_filter(entry)
             for table in self._schema.tables.values():
                 yield from self._read_table(table, entry, filtered=False)
             return
@@ -292,6 +310,7 @@ class Entries(Translation):
         if entry.HasField("meter_counter_data") and filtered:
             raise colours()
         if entry.is_default_action:
+            _demand_default(entry)
             message = p4.Entity(table_entry=self._default_message(table))
             yield Part(1, lambda: (message,), message.ByteSize())
             return
@@ -324,7 +343,7 @@ class Entries(Translation):
             match = matches(table.fields, entry.match, f"table {table.name}") if entry.match else None
             wanted = self._priority(table, entry.priority) if entry.priority else None
             pages = self._pages(table)
-        kept = note(entry)
+        number, metadata = entry.controller_metadata, entry.metadata
         name = ""
         if entry.HasField("action") and entry.action.action.action_id:
             name = self._schema.action_of(table, entry.action.action.action_id).name
@@ -333,11 +352,12 @@ class Entries(Translation):
             return (
                 match in (None, row[1])
                 and wanted in (None, row[2])
-                and kept in (b"", row[9])
+                and number in (0, int.from_bytes(row[9][:8]))
+                and metadata in (b"", row[9][8:])
                 and name in ("", row[3][0])
             )
 
-        if match is None and wanted is None and not kept and not name:
+        if match is None and wanted is None and not number and not metadata and not name:
             return pages
         return ([row for row in page if asked(row)] for page in pages)
 
@@ -385,6 +405,8 @@ class Entries(Translation):
         tables = (
             [self._schema.table(asked.table_id)] if asked.table_id else list(self._schema.tables.values())
         )
+        if not asked.table_id:
+            _demand_no_filter(asked)
         for table in tables:
             if not getattr(table, what):
                 if asked.table_id:
