@@ -80,6 +80,9 @@ impl Ng {
             let kind = word(&head, self.swapped);
             if kind == SECTION {
                 self.section(source, [head[4], head[5], head[6], head[7]])?;
+                if source.cut.is_some() {
+                    return Ok(None);
+                }
                 continue;
             }
             let length = word(&head[4..], self.swapped);

@@ -277,16 +277,27 @@ mod tests {
         let interface = block(1, &[1, 0, 0, 0, 0, 0, 0, 0]);
         let packet =
             block(6, &[[255, 255, 0, 0], [0; 4], [0; 4], [4, 0, 0, 0], [4, 0, 0, 0], [1; 4]].concat());
-        let read = |interfaces: usize| {
-            write(&path, [section.clone(), interface.repeat(interfaces), packet.clone()].concat()).unwrap();
+        let first = |parts: &[&[u8]]| {
+            write(&path, parts.concat()).unwrap();
             let mut reader = Reader::open(&path).unwrap();
             let found = reader.next_here().unwrap().map(|(_, bytes)| bytes.to_vec());
             (found, reader.cut().map(str::to_owned))
         };
+        let read = |interfaces: usize| first(&[&section, &interface.repeat(interfaces), &packet]);
         assert_eq!(read(1 << 16), (Some(vec![1; 4]), None));
         assert_eq!(
             read((1 << 16) + 1),
             (None, Some("a section describes more than 65536 interfaces".to_owned()))
         );
+        // Of a file that is damaged within a section's header, nothing that follows is a packet.
+        let packet = block(6, &[[0; 4], [0; 4], [0; 4], [4, 0, 0, 0], [4, 0, 0, 0], [1; 4]].concat());
+        for (bad, why) in [
+            (&[&section[..8], &[0; 4][..]].concat(), "a section's byte order cannot be told"),
+            (&[&section[..4], &[9, 0, 0, 0][..], &section[8..12]].concat(), "claims 9 bytes"),
+        ] {
+            let (found, cut) = first(&[&section, &interface, bad, &packet]);
+            assert_eq!(found, None);
+            assert!(cut.as_ref().is_some_and(|cut| cut.contains(why)), "{cut:?}");
+        }
     }
 }
