@@ -29,12 +29,14 @@ pub struct Ng {
     swapped: bool,
     interfaces: Vec<Interface>,
     block: Vec<u8>,
+    /// Time of the packet before.
+    latest: u64,
 }
 
 impl Ng {
     /// After the first four bytes of the file, which are a section's type.
     pub fn start(source: &mut Source) -> Result<Ng> {
-        let mut ng = Ng { swapped: false, interfaces: Vec::new(), block: Vec::new() };
+        let mut ng = Ng { swapped: false, interfaces: Vec::new(), block: Vec::new(), latest: 0 };
         let mut length = [0; 4];
         if source.need(&mut length, "its first section's header")? {
             ng.section(source, length)?;
@@ -118,7 +120,10 @@ impl Ng {
                 continue;
             }
             return match self.packet(kind, bytes) {
-                Ok(packet) => Ok(Some(packet)),
+                Ok(packet) => {
+                    self.latest = packet.time;
+                    Ok(Some(packet))
+                }
                 Err(why) => {
                     source.damaged(why.into());
                     Ok(None)
@@ -184,7 +189,7 @@ impl Ng {
             let wire_len = field(0);
             let limit = if interface.snap_len == 0 { u32::MAX } else { interface.snap_len };
             // Without a time of its own it comes right after the one before.
-            (wire_len.min(limit).min(self.block.len() as u32 - 4), wire_len, 0)
+            (wire_len.min(limit).min(self.block.len() as u32 - 4), wire_len, self.latest)
         } else {
             let stamp = u64::from(field(1)) << 32 | u64::from(field(2));
             (field(3), field(4), nanoseconds(stamp, interface))

@@ -264,39 +264,65 @@ mod tests {
         assert!(cut.as_ref().is_some_and(|cut| cut.contains("claims 16777217 bytes")), "{cut:?}");
     }
 
-    #[test]
-    fn a_section_has_so_many_interfaces_and_no_more() {
+    /// A block of a pcapng file.
+    fn block(kind: u32, body: &[u8]) -> Vec<u8> {
+        let length = (12 + body.len() as u32).to_le_bytes();
+        [&kind.to_le_bytes(), &length, body, &length].concat()
+    }
+
+    fn section() -> Vec<u8> {
+        block(0x0a0d_0d0a, &[&[0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0][..], &[255; 8]].concat())
+    }
+
+    fn interface() -> Vec<u8> {
+        block(1, &[1, 0, 0, 0, 0, 0, 0, 0])
+    }
+
+    /// Four bytes, at a time in microseconds.
+    fn packet(interface: u8, time: u8) -> Vec<u8> {
+        let four = [4, 0, 0, 0];
+        block(6, &[[interface, interface, 0, 0], [0; 4], [time, 0, 0, 0], four, four, [1; 4]].concat())
+    }
+
+    /// The times of a file's packets, and why it ended early.
+    fn times(parts: &[&[u8]]) -> (Vec<u64>, Option<String>) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.pcapng");
-        let block = |kind: u32, body: &[u8]| {
-            let length = (12 + body.len() as u32).to_le_bytes();
-            [&kind.to_le_bytes(), &length, body, &length].concat()
-        };
-        let section =
-            block(0x0a0d_0d0a, &[0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255]);
-        let interface = block(1, &[1, 0, 0, 0, 0, 0, 0, 0]);
-        let packet =
-            block(6, &[[255, 255, 0, 0], [0; 4], [0; 4], [4, 0, 0, 0], [4, 0, 0, 0], [1; 4]].concat());
-        let first = |parts: &[&[u8]]| {
-            write(&path, parts.concat()).unwrap();
-            let mut reader = Reader::open(&path).unwrap();
-            let found = reader.next_here().unwrap().map(|(_, bytes)| bytes.to_vec());
-            (found, reader.cut().map(str::to_owned))
-        };
-        let read = |interfaces: usize| first(&[&section, &interface.repeat(interfaces), &packet]);
-        assert_eq!(read(1 << 16), (Some(vec![1; 4]), None));
+        write(&path, parts.concat()).unwrap();
+        let mut reader = Reader::open(&path).unwrap();
+        let mut times = Vec::new();
+        while let Some((packet, _)) = reader.next_here().unwrap() {
+            times.push(packet.time);
+        }
+        (times, reader.cut().map(str::to_owned))
+    }
+
+    #[test]
+    fn a_section_has_so_many_interfaces_and_no_more() {
+        let read = |count: usize| times(&[&section(), &interface().repeat(count), &packet(255, 0)]);
+        assert_eq!(read(1 << 16), (vec![0], None));
         assert_eq!(
             read((1 << 16) + 1),
-            (None, Some("a section describes more than 65536 interfaces".to_owned()))
+            (vec![], Some("a section describes more than 65536 interfaces".to_owned()))
         );
-        // Of a file that is damaged within a section's header, nothing that follows is a packet.
-        let packet = block(6, &[[0; 4], [0; 4], [0; 4], [4, 0, 0, 0], [4, 0, 0, 0], [1; 4]].concat());
+    }
+
+    #[test]
+    fn a_packet_without_a_time_comes_with_the_one_before() {
+        let simple = block(3, &[4, 0, 0, 0, 2, 2, 2, 2]);
+        let found = times(&[&section(), &interface(), &simple, &packet(0, 7), &simple]);
+        assert_eq!(found, (vec![0, 7_000, 7_000], None));
+    }
+
+    #[test]
+    fn nothing_behind_the_damaged_header_of_a_section_is_a_packet() {
+        let head = section();
         for (bad, why) in [
-            (&[&section[..8], &[0; 4][..]].concat(), "a section's byte order cannot be told"),
-            (&[&section[..4], &[9, 0, 0, 0][..], &section[8..12]].concat(), "claims 9 bytes"),
+            ([&head[..8], &[0; 4]].concat(), "a section's byte order cannot be told"),
+            ([&head[..4], &[9, 0, 0, 0], &head[8..12]].concat(), "claims 9 bytes"),
         ] {
-            let (found, cut) = first(&[&section, &interface, bad, &packet]);
-            assert_eq!(found, None);
+            let (found, cut) = times(&[&section(), &interface(), &packet(0, 7), &bad, &packet(0, 8)]);
+            assert_eq!(found, [7_000]);
             assert!(cut.as_ref().is_some_and(|cut| cut.contains(why)), "{cut:?}");
         }
     }
