@@ -352,6 +352,11 @@ fn one_message_for_one_mistake() {
             "the property `actions` is given twice",
         ),
         ("enum bit<8> E { A = 1, B = A + 4 }", "`A` is not declared"),
+        ("control c() { action a(void x) {} apply {} }", "a parameter cannot be a `void`"),
+        (
+            "#include <core.p4>\nheader H { bit<8> x; } parser p(packet_in b, out H h) { state start { b.extract(h); transition select(h) { {1}: accept; } } }",
+            "a `H` cannot be selected on",
+        ),
         ("control c() { apply { int x; x = 5; x = x + 1; } }", "a variable cannot be a `int`"),
         ("control c(inout bit<8> x) { apply { 5 = x; } }", "cannot assign: this is a value, not a place"),
         ("bit<8> f() { return; }", "this must return a `bit<8>`"),

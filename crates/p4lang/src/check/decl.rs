@@ -318,18 +318,30 @@ impl Checker {
                 if param.direction == Direction::None {
                     bare = true;
                     let ty = c.param(*id).ty;
-                    if !matches!(
+                    // No action has a parameter of one of these.
+                    let refused = matches!(
                         ty,
-                        Type::Bits { .. }
-                            | Type::Bool
-                            | Type::Enum(_)
-                            | Type::Error
-                            | Type::New(_)
-                            | Type::Struct(..)
-                            | Type::Header(..)
-                            | Type::Varbit(_)
-                            | Type::Unknown
-                    ) {
+                        Type::Void
+                            | Type::DontCare
+                            | Type::Extern(..)
+                            | Type::Parser(..)
+                            | Type::Control(..)
+                            | Type::Package(..)
+                    );
+                    if !refused
+                        && !matches!(
+                            ty,
+                            Type::Bits { .. }
+                                | Type::Bool
+                                | Type::Enum(_)
+                                | Type::Error
+                                | Type::New(_)
+                                | Type::Struct(..)
+                                | Type::Header(..)
+                                | Type::Varbit(_)
+                                | Type::Unknown
+                        )
+                    {
                         let shown = c.show(&ty);
                         c.error(
                             "bad-param",

@@ -191,7 +191,9 @@ impl Checker {
             return Transition::Select { keys: Vec::new(), cases: Vec::new(), span };
         }
         let keys: Vec<_> = flat.into_iter().map(|k| self.expr(k, None)).collect();
+        let mut types = Vec::new();
         for key in &keys {
+            let mut ty = key.ty.clone();
             if !matches!(
                 key.ty,
                 Type::Bits { .. }
@@ -205,9 +207,10 @@ impl Checker {
             ) {
                 let shown = self.show(&key.ty);
                 self.error("bad-select", key.span, format!("a `{shown}` cannot be selected on"));
+                ty = Type::Unknown;
             }
+            types.push(ty);
         }
-        let types: Vec<Type> = keys.iter().map(|k| k.ty.clone()).collect();
         let mut out = Vec::new();
         let mut decided = false;
         for case in cases {
