@@ -13,6 +13,7 @@ pub mod lower;
 mod p4_14;
 pub mod p4info;
 pub mod parse;
+mod platform;
 pub mod preprocess;
 pub mod render;
 mod similar;

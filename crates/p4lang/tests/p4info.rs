@@ -120,6 +120,8 @@ fn what_annotations_and_types_add() {
         control C(inout H hdr, inout M m) { apply {} }
         control D(packet_out p, in H hdr) { apply { p.emit(hdr); } }
         @pkginfo(name="told.p4", version="3") @description("what it does")
+        @platform_property(multicast_group_table_size = 10, multicast_group_table_total_replicas=0x20)
+        @platform_property(multicast_group_table_max_replicas_per_entry=4)
         V1Switch(P(), V(), I(), E(), C(), D()) main;
         "#,
         None,
@@ -130,7 +132,7 @@ fn what_annotations_and_types_add() {
     let text: Vec<&str> = text.split_whitespace().collect();
     let text = text.join(" ");
     for expected in [
-        r#"pkg_info { name: "told.p4" version: "3" doc { description: "what it does" } arch: "v1model" }"#,
+        r#"pkg_info { name: "told.p4" version: "3" doc { description: "what it does" } arch: "v1model" platform_properties { multicast_group_table_size: 10 multicast_group_table_total_replicas: 32 multicast_group_table_max_replicas_per_entry: 4 } }"#,
         r#"alias: "set" doc { brief: "sets a" }"#,
         r#"arguments { param_id: 1 value: "\000\000\000\n" }"#,
         r#"with_selector: true size: 64 max_group_size: 20 sum_of_members { max_member_weight: 4 }"#,
@@ -481,6 +483,23 @@ fn structured_annotations_have_values() {
         assert!(text.contains(expected), "{expected} is not in {text}");
     }
     assert!(text.contains(r#"annotations: "@free("#), "{text}");
+}
+
+#[test]
+fn properties_of_a_platform_are_known_and_given_once() {
+    for wrong in [
+        "",
+        "10",
+        "tables=10",
+        "multicast_group_table_size=ten",
+        "multicast_group_table_size=-1",
+        "multicast_group_table_size=0x80000000",
+        "multicast_group_table_size=1, multicast_group_table_size=1",
+    ] {
+        let source = format!("@platform_property({wrong}) const bit<8> k = 1;");
+        let compiled = compile_str("wrong.p4", &source, None, &Options::default());
+        assert_eq!(compiled.diagnostics[0].code, "annotation", "{wrong}");
+    }
 }
 
 #[test]

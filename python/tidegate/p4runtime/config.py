@@ -15,6 +15,7 @@ from tidegate.p4runtime.limits import Limits
 from tidegate.p4runtime.messages import p4, parse_p4info
 from tidegate.p4runtime.running import Running
 from tidegate.p4runtime.schema import Schema, difference
+from tidegate.p4runtime.translate.replication import demand_platform
 from tidegate.p4runtime.values import Translations
 
 LONGER = 32
@@ -113,6 +114,7 @@ class Configuration:
         found = difference(own, config.p4info)
         if found is not None:
             raise invalid(f"the P4Info is not that of the program: {found}")
+        demand_platform(config.p4info.pkg_info.platform_properties)
         Schema(own, translations=self._translations)
 
     def _made(self, config: Any, text: str | None) -> Running:

@@ -243,6 +243,23 @@ def test_configs_that_are_refused(bench: Bench, text: bytes, said: str) -> None:
     assert bench.primary.read(bench.entry("exact_table")) == []
 
 
+def test_a_program_that_asks_for_more_copies_than_there_can_be(bench: Bench) -> None:
+    for asked, fits in (
+        ("multicast_group_table_size=65535, multicast_group_table_max_replicas_per_entry=4096", True),
+        ("multicast_group_table_total_replicas=5000, multicast_group_table_max_replicas_per_entry=10", True),
+        ("multicast_group_table_size=65536", False),
+        ("multicast_group_table_max_replicas_per_entry=4097", False),
+        ("multicast_group_table_total_replicas=4097", False),
+    ):
+        text = SMALL.replace("V1Switch(", f"@platform_property({asked}) V1Switch(")
+        made = config(text)
+        assert made.p4info.pkg_info.HasField("platform_properties")
+        if fits:
+            bench.primary.set_config("VERIFY", made)
+        else:
+            assert refused(bench, "VERIFY", made) == "INVALID_ARGUMENT"
+
+
 def test_an_empty_device_config_means_the_program_that_runs(bench: Bench) -> None:
     bench.primary.set_config("VERIFY_AND_COMMIT", config(TEXT, cookie=1, device_config=b""))
     assert bench.primary.get_config("COOKIE_ONLY").cookie.cookie == 1

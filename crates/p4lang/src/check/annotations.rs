@@ -10,6 +10,7 @@ use num_traits::ToPrimitive;
 
 use crate::diag::Diagnostic;
 use crate::hir::{DefId, ExprKind as Value, Type};
+use crate::platform::properties;
 use crate::source::Span;
 
 /// Those that take no arguments.
@@ -221,6 +222,13 @@ impl Checker<'_> {
                 span,
                 "`@pkginfo` says nothing".into(),
                 "write `@pkginfo(name=\"...\", version=\"...\")`",
+            );
+        } else if name == "platform_property" && properties(text).is_none() {
+            self.error(
+                span,
+                "`@platform_property` takes sizes of the table of multicast groups, each once".into(),
+                "write `@platform_property(multicast_group_table_size=10)`; others are \
+                 `multicast_group_table_total_replicas` and `multicast_group_table_max_replicas_per_entry`",
             );
         } else if name == "match"
             && !matches!(exprs, [e] if matches!(e.kind, ExprKind::Name(_) | ExprKind::Member { .. }))

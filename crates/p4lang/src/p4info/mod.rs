@@ -238,11 +238,15 @@ impl Writer<'_> {
     fn package(&mut self) {
         let list = &self.program.package_annotations;
         let mut given: Vec<(String, String)> = Vec::new();
+        let mut platform = Vec::new();
         let mut rest = Vec::new();
         for annotation in list {
-            match annotation.inside("@pkginfo(") {
-                Some(pairs) => given.extend(key_values(pairs)),
-                None => rest.push(annotation.clone()),
+            if let Some(pairs) = annotation.inside("@pkginfo(") {
+                given.extend(key_values(pairs));
+            } else if let Some(pairs) = annotation.inside("@platform_property(") {
+                platform.extend(crate::platform::properties(pairs).unwrap_or_default());
+            } else {
+                rest.push(annotation.clone());
             }
             if let Annotation::Structured { name, body: StructuredBody::Pairs(pairs) } = annotation
                 && name == "pkginfo"
@@ -266,6 +270,13 @@ impl Writer<'_> {
                 if let Some(value) = get(key) {
                     out.string(key, value);
                 }
+            }
+            if !platform.is_empty() {
+                out.message("platform_properties", |out| {
+                    for (key, value) in platform {
+                        out.field(key, value);
+                    }
+                });
             }
         });
     }

@@ -39,6 +39,23 @@ MOST_COPIES = 4096
 Then = Callable[[], None]
 
 
+def demand_platform(properties: Any) -> None:
+    """Refuse a P4Info that asks for more multicast groups, or copies of one, than there can be."""
+    total = properties.multicast_group_table_total_replicas
+    for what, asked, most in (
+        ("multicast groups", properties.multicast_group_table_size, MOST_GROUPS),
+        (
+            "copies of a multicast group",
+            properties.multicast_group_table_max_replicas_per_entry or total,
+            MOST_COPIES,
+        ),
+    ):
+        if asked > most:
+            raise invalid(
+                f"the P4Info's platform_properties ask for {asked} {what}; there are {most} at most"
+            )
+
+
 class Replication:
     """Multicast groups and clone sessions."""
 
