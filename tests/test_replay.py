@@ -84,6 +84,18 @@ def test_a_capture_that_is_cut_short(tidegate: Run, tmp_path: Path, commands: Pa
     assert "cut: the file ends within a packet; the 2 packets before that were replayed" in ran.err
 
 
+@pytest.mark.parametrize("controller", [False, True])
+def test_captures_that_span_more_than_the_clock(tidegate: Run, tmp_path: Path, controller: bool) -> None:
+    """As of a machine whose clock was at 1970 until it was set."""
+    (tmp_path / "a").write_bytes(pcap([(0, PACKET), (START, PACKET)]))
+    (tmp_path / "c.py").write_text("from tidegate.control import Controller\ncontrollers = [Controller()]\n")
+    more = ["--controller", tmp_path / "c.py"] if controller else []
+    ran = tidegate("replay", ROUTER, "--in", f"1={tmp_path / 'a'}", "--out", tmp_path / "out", *more)
+    assert ran.code == 1
+    assert "the captures span more than 213 days; replay them in parts" in ran.err
+    assert not list(tmp_path.glob("out/*.pcap"))
+
+
 def test_packets_captured_in_part(tidegate: Run, tmp_path: Path, commands: Path) -> None:
     (tmp_path / "snapped").write_bytes(pcap([(START, PACKET)], wire_len=1000))
     ran = tidegate(

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::cli::{Reading, Script};
 use crate::load::{Engine, pipeline};
 use crate::{Interrupt, Result, fail};
-use wire::pcap::{Merge, Outputs, Reader};
+use wire::pcap::{Merge, Outputs, Packet, Reader};
 
 /// Between two looks at the interrupt. The time is looked at every few packets, each of which may take the whole of a work budget.
 const LOOK: Duration = Duration::from_millis(50);
@@ -91,6 +91,14 @@ impl Times {
             seen += count;
             (seen * 2 >= total && seen > 0).then_some(at)
         })
+    }
+}
+
+/// When a packet came, in picoseconds since the start (nanoseconds). The merge gives no time before the first.
+fn since(start: u64, packet: &Packet) -> Result<u64> {
+    match (packet.time - start).checked_mul(PICOSECONDS) {
+        Some(now) => Ok(now),
+        None => fail("the captures span more than 213 days; replay them in parts".to_owned()),
     }
 }
 
@@ -190,10 +198,7 @@ impl Replay {
                     self.link_type
                 ));
             }
-            // The merge gives no time before the first.
-            let Some(now) = (packet.time - self.start).checked_mul(PICOSECONDS) else {
-                return fail("the captures span more than 213 days; replay them in parts".to_owned());
-            };
+            let now = since(self.start, &packet)?;
             self.now = now;
             let tally = &mut self.tallies[input];
             tally.packets += 1;
@@ -228,7 +233,9 @@ impl Replay {
                 return Ok(now);
             }
         }
-        if !self.merge.done() {
+        if let Some(packet) = self.merge.first() {
+            // It comes later, but not after all time.
+            since(self.start, &packet)?;
             self.now = until;
         }
         Ok(self.now)

@@ -59,7 +59,7 @@ impl Merge {
         Ok(Merge { inputs, current: None, done: false })
     }
 
-    /// The first packet of all, before anything is taken.
+    /// The next packet, while none is taken: before the first, and after [`Merge::next_until`] gave none.
     pub fn first(&self) -> Option<Packet> {
         self.inputs.iter().filter_map(|input| input.next).min_by_key(|packet| packet.time)
     }
