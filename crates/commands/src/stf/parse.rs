@@ -175,8 +175,9 @@ fn handle_name(text: &str) -> &str {
 
 fn port(text: &str) -> Parsed<(u32, &str)> {
     let (port, rest) = word(text);
-    let port = port.parse().map_err(|_| format!("`{port}` is not a port number"))?;
-    Ok((port, rest))
+    // What a port's 9 bits can say.
+    let number = port.parse().ok().filter(|number| *number < 1 << 9);
+    Ok((number.ok_or_else(|| format!("`{port}` is not a port number; they are 0 to 511"))?, rest))
 }
 
 fn bytes(data: &str) -> Parsed<Vec<u8>> {
@@ -421,6 +422,8 @@ mod tests {
             "frobnicate 1",
             "packet",
             "packet x 00",
+            "packet 512 00",
+            "expect 512 00",
             "packet 0 0",
             "packet 0 0g",
             "packet 0",
