@@ -212,3 +212,38 @@ fn a_warning_is_given_once() {
     let text = v1model("action a(in bit<16> n) { h.h.a = h.h.a << n; }", "a(m.wide);\na(1);");
     assert_eq!(warnings(&text).len(), 1, "{text}");
 }
+
+/// A control is applied twice in ingress and once in egress; what has no effect in one of them is warned of once.
+#[test]
+fn copies_without_an_effect() {
+    let text = "struct M {}
+        control both(inout standard_metadata_t s) { action again() { resubmit_preserving_field_list(0); } table t { actions = { again; } default_action = again; } apply { t.apply();
+            clone(CloneType.I2E, 1);
+            clone(CloneType.E2E, 1);
+            recirculate_preserving_field_list(0); } }
+        parser P(packet_in p, out hs_t h, inout M m, inout standard_metadata_t s) { state start { transition accept; } }
+        control V(inout hs_t h, inout M m) { apply {} }
+        control I(inout hs_t h, inout M m, inout standard_metadata_t s) { both() b; both() c; apply {
+            b.apply(s); c.apply(s);
+            clone(CloneType.I2E, 1);
+            recirculate_preserving_field_list(0); } }
+        control E(inout hs_t h, inout M m, inout standard_metadata_t s) { both() b; apply { b.apply(s);
+            clone(CloneType.E2E, 1);
+            resubmit_preserving_field_list(0); } }
+        control D(packet_out p, in hs_t h) { apply {} }
+        V1Switch(P(), V(), I(), E(), V(), D()) main;";
+    let mut found = warnings(text);
+    found.retain(|(_, message)| message.starts_with("no-effect: "));
+    let what = |line, what: &str| (line, format!("no-effect: {what} has no effect here"));
+    assert_eq!(
+        found,
+        [
+            what(4, "a clone of type E2E"),
+            what(5, "`recirculate`"),
+            what(11, "`recirculate`"),
+            what(2, "`resubmit`"),
+            what(3, "a clone of type I2E"),
+            what(14, "`resubmit`"),
+        ]
+    );
+}

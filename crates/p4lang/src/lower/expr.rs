@@ -332,7 +332,7 @@ impl Lowerer<'_> {
             (_, ExprKind::Const(amount)) => *amount > num_bigint::BigUint::from(1u64 << bits),
             _ => false,
         };
-        if wide && matches!(op, BinaryOp::Shl | BinaryOp::Shr) && self.wide_shifts.insert(written.span) {
+        if wide && matches!(op, BinaryOp::Shl | BinaryOp::Shr) && self.warned.insert(written.span) {
             let arch = self.arch.name();
             let what = format!(
                 "the reference compiler has no shifts by amounts of more than {bits} bits for {arch}"

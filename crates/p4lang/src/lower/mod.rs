@@ -88,8 +88,8 @@ struct Lowerer<'a> {
     budget: &'a Budget,
     program: Program,
     diagnostics: Vec<Diagnostic>,
-    /// Amounts of shifts that were warned of: what is inlined is lowered at each of its calls.
-    wide_shifts: std::collections::HashSet<Span>,
+    /// Places that were warned of: what is inlined is lowered at each of its calls.
+    warned: std::collections::HashSet<Span>,
     env: HashMap<DefId, Binding>,
     types: Subst,
     instances: Vec<Instance>,
@@ -151,7 +151,7 @@ pub fn lower(hir: &Hir, sources: &SourceMap, budget: &Budget) -> (Option<Program
         budget,
         program: Program { package, errors, ..Default::default() },
         diagnostics: Vec::new(),
-        wide_shifts: Default::default(),
+        warned: Default::default(),
         env: HashMap::new(),
         types: Subst::new(),
         instances: Vec::new(),

@@ -1,6 +1,8 @@
 //! Extern functions and methods of v1model.
 
 use super::objects::algorithm_of;
+use super::{EGRESS, INGRESS};
+use crate::diag::Diagnostic;
 use crate::hir::{Call, Expr, ExprKind as K};
 use crate::ir::{self, CloneKind, ExternCall, HashAlgorithm, HeaderRef, Place, Stmt};
 use crate::lower::expr::Value;
@@ -69,6 +71,10 @@ impl Lowerer<'_> {
             "digest" => self.digest(call),
             "clone" | "clone3" | "clone_preserving_field_list" => {
                 let kind = self.clone_kind(call)?;
+                match kind {
+                    CloneKind::IngressToEgress => self.effect_in(INGRESS, "a clone of type I2E", call),
+                    CloneKind::EgressToEgress => self.effect_in(EGRESS, "a clone of type E2E", call),
+                }
                 let session = self.arg_scalar(call, 1)?;
                 let field_list = match name {
                     "clone" => None,
@@ -78,18 +84,22 @@ impl Lowerer<'_> {
                 ext(self, ExternCall::Clone { kind, session, field_list })
             }
             "resubmit" => {
+                self.effect_in(INGRESS, "`resubmit`", call);
                 let field_list = self.explicit_list(call, 0)?;
                 ext(self, ExternCall::Resubmit { field_list })
             }
             "resubmit_preserving_field_list" => {
+                self.effect_in(INGRESS, "`resubmit`", call);
                 let field_list = Some(self.list_index(call, 0)?);
                 ext(self, ExternCall::Resubmit { field_list })
             }
             "recirculate" => {
+                self.effect_in(EGRESS, "`recirculate`", call);
                 let field_list = self.explicit_list(call, 0)?;
                 ext(self, ExternCall::Recirculate { field_list })
             }
             "recirculate_preserving_field_list" => {
+                self.effect_in(EGRESS, "`recirculate`", call);
                 let field_list = Some(self.list_index(call, 0)?);
                 ext(self, ExternCall::Recirculate { field_list })
             }
@@ -167,6 +177,17 @@ impl Lowerer<'_> {
                 None => self.fail("bad-call", arg.span, "this is not a hash algorithm"),
             },
             _ => self.fail("bad-call", arg.span, "this is not a hash algorithm"),
+        }
+    }
+
+    /// Warns of a call that stands elsewhere than in the control in which it has an effect.
+    fn effect_in(&mut self, control: &str, what: &str, call: &Call) {
+        // Blocks are lowered in the order of their roles.
+        let role = self.arch.roles().get(self.program.package.blocks.len());
+        if role.is_some_and(|role| role.name != control) && self.warned.insert(call.span) {
+            let message = format!("{what} has no effect here");
+            let help = format!("call it in the {control} control");
+            self.diagnostics.push(Diagnostic::warning("no-effect", call.span, message).help(help));
         }
     }
 
