@@ -3,7 +3,7 @@
 
 use std::ops::{Deref, DerefMut};
 
-use super::{CongestionControl, Cubic, Reno};
+use super::{Ack, CongestionControl, Cubic, EcnUse, Flow, Reno};
 
 /// A congestion control of any kind.
 #[derive(Debug)]
@@ -13,9 +13,56 @@ pub enum Control {
     Other(Box<dyn CongestionControl>),
 }
 
+/// Calls a function of the control that there is: of those that lie in the connection without a look at a table of functions.
+macro_rules! call {
+    ($control:expr, $name:ident($($argument:expr),*)) => {
+        match $control {
+            Control::Reno(reno) => reno.$name($($argument),*),
+            Control::Cubic(cubic) => cubic.$name($($argument),*),
+            Control::Other(control) => control.$name($($argument),*),
+        }
+    };
+}
+
+/// What is called for each ACK or each segment, as in [`CongestionControl`].
 impl Control {
     pub(super) fn other(control: impl CongestionControl + 'static) -> Control {
         Control::Other(Box::new(control))
+    }
+
+    #[inline]
+    pub fn in_ack_event(&mut self, flow: &mut Flow, ack: &Ack) {
+        call!(self, in_ack_event(flow, ack));
+    }
+
+    #[inline]
+    pub fn pkts_acked(&mut self, flow: &mut Flow, ack: &Ack) {
+        call!(self, pkts_acked(flow, ack));
+    }
+
+    #[inline]
+    pub fn cong_avoid(&mut self, flow: &mut Flow, ack: &Ack) {
+        call!(self, cong_avoid(flow, ack));
+    }
+
+    #[inline]
+    pub fn takes_over(&self) -> bool {
+        call!(self, takes_over())
+    }
+
+    #[inline]
+    pub fn ecn(&self) -> EcnUse {
+        call!(self, ecn())
+    }
+
+    #[inline]
+    pub fn burst(&self, flow: &Flow) -> Option<u32> {
+        call!(self, burst(flow))
+    }
+
+    #[inline]
+    pub fn min_tso_segs(&self, flow: &Flow) -> u32 {
+        call!(self, min_tso_segs(flow))
     }
 }
 
