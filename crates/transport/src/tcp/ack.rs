@@ -72,14 +72,6 @@ impl Sender {
     /// Processes an ACK. The offset is not above `snd_nxt`.
     pub fn on_ack(&mut self, now: Time, incoming: &Incoming<'_>, seen: &mut SeenSack) {
         let prior_una = self.flow.snd_una;
-        if self.flow.packets_out == 0
-            && incoming.ack == prior_una
-            && incoming.sack.is_empty()
-            && !incoming.ece
-            && incoming.ace.is_none_or(|ace| ace == self.peer_ce & 7)
-        {
-            return self.on_idle_ack(now, incoming, seen);
-        }
         let prior_delivered = self.flow.delivered;
         let prior_lost = self.flow.lost;
         let prior_in_flight = self.flow.in_flight();
@@ -93,7 +85,7 @@ impl Sender {
             tally.flag |= flags::UNA_ADVANCED;
             self.retransmits = 0;
         }
-        if self.open_window(incoming) {
+        if self.open_window(incoming.ack, incoming.wnd_end) {
             tally.flag |= flags::WINDOW_UPDATE;
         }
         if !incoming.sack.is_empty() && self.sack {
@@ -199,11 +191,13 @@ impl Sender {
         news
     }
 
-    /// As [`Sender::on_ack`] where nothing is out, and nothing new acknowledged: most ACKs that come with data.
-    fn on_idle_ack(&mut self, now: Time, incoming: &Incoming<'_>, seen: &mut SeenSack) {
-        self.echoed = incoming.echoed;
+    /// As [`Sender::on_ack`] where nothing is out, and nothing new acknowledged or marked: most ACKs that come with data. They say how
+    /// far the window reaches, and what timestamp they echo.
+    #[inline]
+    pub fn on_idle_ack(&mut self, now: Time, wnd_end: u64, echoed: Option<u32>, seen: &mut SeenSack) {
+        self.echoed = echoed;
         seen.len = 0;
-        let flag = if self.open_window(incoming) { flags::WINDOW_UPDATE } else { 0 };
+        let flag = if self.open_window(self.flow.snd_una, wnd_end) { flags::WINDOW_UPDATE } else { 0 };
         let ack = Ack { now, una: self.flow.snd_una, in_flight: self.flow.in_flight(), ..Ack::default() };
         self.cc.in_ack_event(&mut self.flow, &ack);
         self.end_app_limited();
@@ -212,11 +206,12 @@ impl Sender {
     }
 
     /// Whether the peer's window has opened.
-    fn open_window(&mut self, incoming: &Incoming<'_>) -> bool {
-        let opens = incoming.wnd_end > self.wnd_end;
+    #[inline]
+    fn open_window(&mut self, ack: u64, wnd_end: u64) -> bool {
+        let opens = wnd_end > self.wnd_end;
         if opens {
-            self.wnd_end = incoming.wnd_end;
-            self.snd_wnd = incoming.wnd_end - incoming.ack;
+            self.wnd_end = wnd_end;
+            self.snd_wnd = wnd_end - ack;
         }
         opens
     }

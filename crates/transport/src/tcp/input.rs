@@ -140,15 +140,23 @@ impl Connection {
             // It was overtaken, and tells nothing new (`tcp_ack`).
             return;
         }
+        let wnd_end = ack + (u64::from(segment.window) << self.snd_shift);
+        let echoed = segment.timestamps.map(|(_, ecr)| ecr);
+        let ace = (self.ecn == EcnState::Accurate).then(|| u32::from(segment.flags.ace()));
+        let ece = self.ecn == EcnState::Classic && segment.flags.has(Flags::ECE);
+        let marked = ece || ace.is_some_and(|ace| ace != self.sender.peer_ce & 7);
+        if self.sender.flow.packets_out == 0 && ack == una && count == 0 && !marked {
+            return self.sender.on_idle_ack(now, wnd_end, echoed, &mut self.seen);
+        }
         let incoming = Incoming {
             ack: ack.max(una),
-            wnd_end: ack + (u64::from(segment.window) << self.snd_shift),
+            wnd_end,
             sack: &blocks[..count],
             old,
             newer,
-            ace: (self.ecn == EcnState::Accurate).then(|| u32::from(segment.flags.ace())),
-            ece: self.ecn == EcnState::Classic && segment.flags.has(Flags::ECE),
-            echoed: segment.timestamps.map(|(_, ecr)| ecr),
+            ace,
+            ece,
+            echoed,
             has_data: segment.payload > 0,
         };
         self.sender.on_ack(now, &incoming, &mut self.seen);
