@@ -2,7 +2,7 @@
 
 use transport::cc;
 use transport::segment::{Flags, Segment};
-use transport::tcp::{Connection, Phase, Rest};
+use transport::tcp::{Connection, Phase, Rest, Transmitted};
 use transport::udp;
 use units::Time;
 use wire::packet::{Arrived, Datagram, Packet};
@@ -165,7 +165,11 @@ impl Network {
                 self.send_through_agents(index, segment);
                 continue;
             }
-            let written = self.packets.add_segment(|out| connection.transmit_into(now, out));
+            let mut transmitted = Transmitted::Nothing;
+            let written = self.packets.add_segment(|out| {
+                transmitted = connection.transmit_into(now, out);
+                transmitted != Transmitted::Nothing
+            });
             let Some((id, slot)) = written else { break };
             let Packet::Tcp(segment) = &slot.packet else { break };
             let size = IP_HEADER + segment.header_len() + segment.payload;
@@ -175,12 +179,15 @@ impl Network {
             if hold > 0 {
                 // A longer way, not a queue.
                 self.events.push(self.now + hold, Event::Single(id));
-                continue;
+            } else {
+                self.send(port, id);
+                if data && let Some(connection) = &mut self.endpoints[index as usize].connection {
+                    let leaves = Time::from_ps(self.ports[port as usize].drained(self.now));
+                    connection.handed_down(now, size, leaves);
+                }
             }
-            self.send(port, id);
-            if data && let Some(connection) = &mut self.endpoints[index as usize].connection {
-                let leaves = Time::from_ps(self.ports[port as usize].drained(self.now));
-                connection.handed_down(now, size, leaves);
+            if transmitted == Transmitted::Last {
+                break;
             }
         }
         let endpoint = &mut self.endpoints[index as usize];

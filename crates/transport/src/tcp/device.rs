@@ -29,6 +29,12 @@ impl Device {
         self.fresh = true;
     }
 
+    /// A burst may begin, and nothing holds it back.
+    #[inline]
+    pub fn is_still(&self) -> bool {
+        self.fresh && self.waits_until.is_none()
+    }
+
     /// A segment of the current burst leaves at that time.
     #[inline]
     pub fn hand(&mut self, now: Time, bytes: u64, leaves: Time) {

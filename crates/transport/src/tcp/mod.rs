@@ -41,4 +41,5 @@ mod window;
 
 pub use config::{Config, EcnMode, RTO_INIT, RTO_MAX};
 pub use connection::{Connection, Phase, Rest};
+pub use segments::Transmitted;
 pub use statistics::Statistics;

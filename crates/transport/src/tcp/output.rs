@@ -65,6 +65,19 @@ impl Sender {
         }
     }
 
+    /// Whether all is sent and [`Sender::next`] has nothing and changes nothing: so it is of the side that data comes to.
+    #[inline]
+    pub fn is_still(&self) -> bool {
+        let flow = &self.flow;
+        flow.snd_nxt >= self.end()
+            && flow.app_limited == (flow.delivered + u64::from(flow.in_flight())).max(1)
+            && flow.lost_out == 0
+            && !(self.probing || self.limited_now)
+            && self.burst == 0
+            && self.sent_now == 0
+            && self.device.is_still()
+    }
+
     /// The next piece to send, or `None` if nothing may be sent now.
     pub fn next(&mut self, now: Time) -> Option<Piece> {
         if self.probing {

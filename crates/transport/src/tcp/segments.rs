@@ -9,22 +9,27 @@ use super::sender::Piece;
 use crate::cc::EcnUse;
 use crate::segment::{Ecn, Flags, Segment};
 
+/// What there was to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transmitted {
+    Nothing,
+    /// A segment, and there may be more.
+    Segment,
+    /// A segment, and no more for now: to ask again gives and changes nothing.
+    Last,
+}
+
 impl Connection {
     /// The next segment to send now; to be called until it gives `None`.
     pub fn transmit(&mut self, now: Time) -> Option<Segment> {
         let mut segment = Segment::default();
-        self.transmit_into(now, &mut segment).then_some(segment)
+        (self.transmit_into(now, &mut segment) != Transmitted::Nothing).then_some(segment)
     }
 
-    /// As [`Connection::transmit`], in the place of another segment, of which nothing stays. False: nothing is to be sent now.
-    pub fn transmit_into(&mut self, now: Time, out: &mut Segment) -> bool {
-        match self.phase {
-            Phase::Established | Phase::Closed => {}
-            Phase::SynSent | Phase::SynReceived => {
-                return self.transmit_syn(now).map(|syn| *out = syn).is_some();
-            }
-            Phase::Reset => return self.transmit_reset(now, out),
-            Phase::Listen | Phase::TimedOut => return false,
+    /// As [`Connection::transmit`], in the place of another segment, of which nothing stays.
+    pub fn transmit_into(&mut self, now: Time, out: &mut Segment) -> Transmitted {
+        if !matches!(self.phase, Phase::Established | Phase::Closed) {
+            return if self.transmit_other(now, out) { Transmitted::Segment } else { Transmitted::Nothing };
         }
         if let Some((nxt, ce)) = self.receiver.owed.take() {
             // It does not stand for what came since: that is acknowledged on its own.
@@ -32,26 +37,36 @@ impl Connection {
             self.fill(now, self.sender.flow.snd_nxt, nxt, window, out);
             out.flags = if ce { out.flags | Flags::ECE } else { Flags(out.flags.0 & !Flags::ECE.0) };
             self.sender.statistics.acks_sent += 1;
-            return true;
+            return Transmitted::Segment;
         }
-        if let Some(piece) = self.sender.next(now) {
+        let still = self.sender.is_still();
+        if !still && let Some(piece) = self.sender.next(now) {
             self.data_segment(now, piece, out);
-            return true;
+            return Transmitted::Segment;
         }
         if self.probe_due {
             self.probe_due = false;
             let before = self.sender.flow.snd_una - 1;
             self.pure_ack(now, before, out);
-            return true;
+            return Transmitted::Segment;
         }
         if self.receiver.due {
             self.pure_ack(now, self.sender.flow.snd_nxt, out);
-            return true;
+            return if still { Transmitted::Last } else { Transmitted::Segment };
         }
-        false
+        Transmitted::Nothing
     }
 
+    /// As [`Connection::transmit_into`] where there is no connection yet, or no more. False: nothing is to be sent now.
     #[cold]
+    fn transmit_other(&mut self, now: Time, out: &mut Segment) -> bool {
+        match self.phase {
+            Phase::SynSent | Phase::SynReceived => self.transmit_syn(now).map(|syn| *out = syn).is_some(),
+            Phase::Reset => self.transmit_reset(now, out),
+            Phase::Established | Phase::Closed | Phase::Listen | Phase::TimedOut => false,
+        }
+    }
+
     fn transmit_reset(&mut self, now: Time, out: &mut Segment) -> bool {
         match self.reset_due.take() {
             None => return false,
