@@ -43,11 +43,10 @@ impl Sum {
     /// The sum in 16 bits.
     #[inline]
     pub fn fold(self) -> u16 {
-        let mut total = self.0;
-        while total >> 16 != 0 {
-            total = (total & 0xffff) + (total >> 16);
-        }
-        u16::from_be(total as u16)
+        // The upper half of a number plus the same with its halves exchanged is the sum of both, with the carry.
+        let words = (self.0.wrapping_add(self.0.rotate_left(32)) >> 32) as u32;
+        let word = (words.wrapping_add(words.rotate_left(16)) >> 16) as u16;
+        u16::from_be(word)
     }
 
     /// What the checksum field has to hold. Over bytes that include a right checksum it is 0.
@@ -93,6 +92,13 @@ mod tests {
         assert_eq!(Sum::of(&[0xff; 4096]).fold(), 0xffff);
         assert_eq!(Sum::of(&[]).check(), 0xffff);
         assert_eq!(Sum::of(&[0xff, 0xff]).check_udp(), 0xffff);
+        // Each length has a sum of its own, with carries from the first half of the number to the second.
+        for words in 1..2000_u64 {
+            let bytes = [0xff, 0xfe, 0xff, 0xff].repeat(words as usize);
+            // Modulo 2^16 - 1, where 0 is all ones.
+            let sum = (words * 0xfffe + 0xfffe) % 0xffff + 1;
+            assert_eq!(u64::from(Sum::of(&bytes).fold()), sum, "{words}");
+        }
         assert_eq!(Sum::default().with_u32(0x0001_f203).with(&[0xf4, 0xf5, 0xf6, 0xf7]).fold(), 0xddf2);
     }
 
