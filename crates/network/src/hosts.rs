@@ -5,7 +5,7 @@ use transport::segment::{Flags, Segment};
 use transport::tcp::{Connection, Phase, Rest, Transmitted};
 use transport::udp;
 use units::Time;
-use wire::packet::{Arrived, Datagram, Packet};
+use wire::packet::{Arrived, Datagram, Packet, Written};
 
 use crate::addresses;
 use crate::agents::options_for_agents;
@@ -14,8 +14,8 @@ use crate::flow::{AGENT, NO_PAGE, Plan};
 use crate::forward::target;
 use crate::network::Network;
 use crate::pool::{HELD, PacketId, Slot};
-use wire::WireError;
 use wire::options::Options;
+use wire::{Ecn, WireError};
 
 /// Bytes of an IPv4 header without options.
 const IP_HEADER: u32 = 20;
@@ -30,45 +30,73 @@ impl Network {
             self.outside.put(host, self.now, written);
             return;
         }
-        let has_agents = self.agents.has(host);
-        let between = if has_agents { self.agents.take_between(host, &mut written) } else { Ok(None) };
-        let here = between.is_ok() && target(&written) == host;
-        let options = match here && has_agents {
-            true => options_for_agents(&mut written),
-            false => Ok(Options::EMPTY),
-        };
+        if self.agents.has(host) {
+            self.receive_bytes_through_agents(host, &mut written);
+        } else {
+            self.receive_bytes(host, &mut written);
+        }
+        self.recycle(written);
+    }
+
+    /// As [`Network::receive_written`], at a host without agents, which does not look at options that TCP does not know.
+    #[inline]
+    fn receive_bytes(&mut self, host: u32, written: &mut Written) {
+        let arrived = if target(written) == host { written.arrive().ok() } else { None };
+        let found = arrived.and_then(|(ports, arrived)| {
+            let index = addresses::endpoint(ports, arrived.is_tcp())?;
+            self.is_at(host, index, arrived.is_tcp()).then_some((index, arrived))
+        });
+        match found {
+            Some((endpoint, Arrived::Tcp(segment))) => self.take_in(endpoint, segment),
+            Some((source, Arrived::Udp { payload, ecn, sent })) => {
+                self.take_datagram(source, payload, ecn, sent);
+            }
+            None => self.unclaimed += 1,
+        }
+    }
+
+    /// As [`Network::receive_bytes`], at a host with agents.
+    fn receive_bytes_through_agents(&mut self, host: u32, written: &mut Written) {
+        let between = self.agents.take_between(host, written);
+        let here = between.is_ok() && target(written) == host;
+        let options = if here { options_for_agents(written) } else { Ok(Options::EMPTY) };
         let malformed =
             between.is_err() || matches!(options, Err(WireError::IpOption | WireError::TcpOption));
         self.agents.malformed += u64::from(malformed);
         let options = options.ok().map(|known| Options { between: between.unwrap_or(None), ..known });
         let arrived = if here { written.arrive().ok() } else { None };
         let found = arrived.and_then(|(ports, arrived)| {
-            Some((addresses::endpoint(ports, arrived.is_tcp())?, arrived, options?))
+            let index = addresses::endpoint(ports, arrived.is_tcp())?;
+            self.is_at(host, index, arrived.is_tcp()).then_some((index, arrived, options?))
         });
         match found {
-            Some((endpoint, Arrived::Tcp(segment), options))
-                if self.endpoints.get(endpoint as usize).is_some_and(|e| e.host == host) =>
-            {
-                if self.agents.has(host) {
-                    self.receive_through_agents(endpoint, segment, options);
-                } else {
-                    self.take_in(endpoint, segment);
-                }
+            Some((endpoint, Arrived::Tcp(segment), options)) => {
+                self.receive_through_agents(endpoint, segment, options);
             }
-            Some((source, Arrived::Udp { payload, ecn, sent }, options))
-                if self.sources.get(source as usize).is_some_and(|s| s.peer_host == host) =>
-            {
+            Some((source, Arrived::Udp { payload, ecn, sent }, options)) => {
                 if let Some((payload, ecn)) = self.datagram_through_agents(host, payload, ecn, options) {
-                    let flow = &mut self.sources[source as usize].flow;
-                    match sent {
-                        Some(sent) => flow.receive(self.now, &Datagram { payload, ecn, ..sent }),
-                        None => flow.receive_unnumbered(payload, ecn),
-                    }
+                    self.take_datagram(source, payload, ecn, sent);
                 }
             }
-            _ => self.unclaimed += 1,
+            None => self.unclaimed += 1,
         }
-        self.recycle(written);
+    }
+
+    /// Whether what is for this endpoint (TCP) or of this source (UDP) is for the host.
+    fn is_at(&self, host: u32, index: u32, tcp: bool) -> bool {
+        match tcp {
+            true => self.endpoints.get(index as usize).is_some_and(|endpoint| endpoint.host == host),
+            false => self.sources.get(index as usize).is_some_and(|source| source.peer_host == host),
+        }
+    }
+
+    /// A datagram of a source has come as bytes; `sent`: what it was when it was sent, if that is known.
+    fn take_datagram(&mut self, source: u32, payload: u32, ecn: Ecn, sent: Option<Datagram>) {
+        let flow = &mut self.sources[source as usize].flow;
+        match sent {
+            Some(sent) => flow.receive(self.now, &Datagram { payload, ecn, ..sent }),
+            None => flow.receive_unnumbered(payload, ecn),
+        }
     }
 
     /// A segment has come to its endpoint, which takes it where it is.

@@ -200,6 +200,7 @@ impl Written {
     }
 
     /// Becomes what a host's packet looks like on the wire, written as far as the ports; keeps the packet, if it is fields.
+    #[inline(always)]
     pub fn set_packet(&mut self, addresses: &Addresses, packet: &Packet) {
         let (header, payload, ecn, protocol) = match packet {
             Packet::Tcp(segment) => {
@@ -245,12 +246,12 @@ impl Written {
     /// What is written, from Ethernet on.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        &self.buf[self.start as usize..]
+        &self.buf.as_slice()[self.start as usize..]
     }
 
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.buf[self.start as usize..]
+        &mut self.buf.as_mut_slice()[self.start as usize..]
     }
 
     /// Bytes of payload behind the headers that are zero, and only counted.
@@ -460,6 +461,7 @@ impl Written {
     ///
     /// # Errors
     /// What a host does not take: see [`frame::parse`].
+    #[inline]
     pub fn arrive(&mut self) -> Result<((u16, u16), Arrived<'_>), WireError> {
         let (ports, datagram) = if self.is_as_sent() { self.take_back() } else { self.parse()? };
         let arrived = match (datagram, &self.made_of) {
