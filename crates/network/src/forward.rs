@@ -200,11 +200,11 @@ impl Network {
         }
         p.note_wait(queue, waited);
         let (arrives, first) = p.put(self.now, id, size);
-        if p.captures_sent != NO_CAPTURE {
-            let capture = p.captures_sent;
+        let (special, capture) = (p.special, p.captures_sent);
+        if capture != NO_CAPTURE {
             self.capture_sent(capture, self.now, id);
         }
-        if self.ports[port as usize].special {
+        if special {
             self.send_special(port, id, arrives);
         } else if first {
             self.events.push(arrives, Event::Arrive(port));

@@ -407,12 +407,18 @@ impl Port {
     pub fn push(&mut self, now: u64, id: PacketId, slot: &mut Slot) -> Taken {
         let bytes = slot.size + self.bounds.framing;
         // Which packets have begun to be sent matters only if the queue may be as long as a limit.
+        let mut mark = false;
         if self.impaired || self.may_matter(bytes) {
             self.settle(now);
+            let waiting = (self.ring.len() - self.begun) as u64;
+            // The queue may be full only if the wire is busy.
+            if self.free_at > now && self.full(waiting, bytes) {
+                self.statistics.dropped += 1;
+                return Taken::Dropped;
+            }
+            mark = waiting >= self.bounds.mark_above;
         }
-        let waiting = (self.ring.len() - self.begun) as u64;
-        // The queue may be full only if the wire is busy.
-        if self.free_at > now && self.full(waiting, bytes) || self.crowded(bytes) {
+        if self.crowded(bytes) {
             self.statistics.dropped += 1;
             return Taken::Dropped;
         }
@@ -420,7 +426,7 @@ impl Port {
             self.statistics.too_large += 1;
             return Taken::Dropped;
         }
-        if waiting >= self.bounds.mark_above {
+        if mark {
             self.statistics.marked += u64::from(slot.packet.mark_ce());
         }
         let starts = self.free_at.max(now);
