@@ -21,6 +21,7 @@ pub mod hash;
 pub mod interp;
 pub mod jit;
 pub mod layout;
+mod ordinary;
 mod parser_shape;
 mod path;
 pub mod pipeline;

@@ -17,7 +17,7 @@ use crate::cost::{Prices, WORK_BUDGET, first_touches};
 use crate::drops::Drops;
 use crate::executor::{Executor, View};
 use crate::interp::Interpreter;
-use crate::jit::flat::Flat;
+use crate::jit::flat::{Flat, Passed};
 use crate::jit::function::NativePath;
 use crate::layout::Layout;
 use crate::pool::Pool;
@@ -60,7 +60,7 @@ impl PassCosts {
 pub struct Pipeline {
     pub(crate) program: Arc<Program>,
     pub(crate) layout: Arc<Layout>,
-    path: &'static dyn PacketPath,
+    pub(crate) path: &'static dyn PacketPath,
     pub(crate) view: View,
     pub(crate) executor: Arc<dyn Executor>,
     /// The executor's path of ordinary packets.
@@ -127,7 +127,7 @@ pub(crate) trait PacketPath: Sync {
         trace: Option<&mut Trace>,
     );
 
-    /// See [`Pipeline::receive`]; the packet has come by the port.
+    /// See [`Pipeline::receive`], without native code of the path; the packet has come by the port.
     fn receive(
         &self,
         pipeline: &mut Pipeline,
@@ -137,7 +137,7 @@ pub(crate) trait PacketPath: Sync {
         at_once: &mut dyn FnMut(u32, u32) -> bool,
     ) -> Received;
 
-    /// See [`Pipeline::depart`].
+    /// See [`Pipeline::depart`], as above.
     fn depart(
         &self,
         pipeline: &mut Pipeline,
@@ -146,6 +146,33 @@ pub(crate) trait PacketPath: Sync {
         queue: QueueInfo,
         pending: &mut Vec<Box<Work>>,
     ) -> Option<Box<Written>>;
+
+    /// A packet that has come by the port has left the path of ordinary packets that [`PacketPath::native`] makes, somewhere between
+    /// parser and deparser: what comes of it, as [`PacketPath::receive`].
+    fn leave(
+        &self,
+        pipeline: &mut Pipeline,
+        _now: u64,
+        (_, packet): (u32, Box<Written>),
+        _passed: Passed,
+        _pending: &mut Vec<Box<Work>>,
+    ) -> Received {
+        pipeline.release(packet);
+        Received::Other
+    }
+
+    /// So has one that has left its queue, with this result of egress.
+    fn leave_egress(
+        &self,
+        pipeline: &mut Pipeline,
+        _now: u64,
+        work: Box<Work>,
+        _result: Result<(), DropReason>,
+        _pending: &mut Vec<Box<Work>>,
+    ) -> Option<Box<Written>> {
+        pipeline.discard(work);
+        None
+    }
 
     /// What makes native code of the path of ordinary packets. Without it packets take the blocks one by one.
     fn native(&self) -> Option<NativePath> {
@@ -323,36 +350,6 @@ impl Pipeline {
         path.process(self, now, port, bytes, outputs, Some(&mut trace));
         self.executor = executor;
         trace
-    }
-
-    /// Ingress alone, for a switch with queues: an ordinary packet is given back for its queue; whatever else is for queues
-    /// is appended to `pending`. Payload of the packet that is only counted cannot be parsed. Where `at_once` says that a packet
-    /// for this port and of this priority need not wait, egress follows at once.
-    #[inline]
-    pub fn receive(
-        &mut self,
-        now: u64,
-        port: u32,
-        packet: Box<Written>,
-        pending: &mut Vec<Box<Work>>,
-        at_once: &mut dyn FnMut(u32, u32) -> bool,
-    ) -> Received {
-        let path = self.path;
-        path.receive(self, now, (port, packet), pending, at_once)
-    }
-
-    /// Egress of a packet that has left its queue; what leaves, if anything. Clones and what goes through ingress once more
-    /// are appended to `pending`.
-    #[inline]
-    pub fn depart(
-        &mut self,
-        now: u64,
-        work: Box<Work>,
-        queue: QueueInfo,
-        pending: &mut Vec<Box<Work>>,
-    ) -> Option<Box<Written>> {
-        let path = self.path;
-        path.depart(self, now, work, queue, pending)
     }
 
     /// Gives an output's buffer back, so that the next packet needs no new one.

@@ -106,6 +106,7 @@ impl Work {
     }
 
     /// Bytes on the wire, as the packet came.
+    #[inline]
     pub fn wire_len(&self) -> u64 {
         self.packet.as_ref().map_or(0, |packet| packet.wire_len())
     }

@@ -89,6 +89,7 @@ impl<T: Queued> Port<T> {
         self.queues.iter_mut().flat_map(Queue::packets_mut)
     }
 
+    #[inline]
     fn choose(&mut self, now: Time) -> Choice {
         if self.waiting == 0 {
             return Choice::Empty;
@@ -113,6 +114,7 @@ impl<T: Queued> Port<T> {
 
     /// The queue that a packet would go through without waiting, if the wire is free: there is nothing to wait for, and no
     /// turn to keep.
+    #[inline(always)]
     pub(crate) fn open(&self, priority: u32, bytes: u64) -> Option<usize> {
         let in_turn = matches!(self.scheduler, Scheduler::DeficitRoundRobin { .. }) && self.queues.len() > 1;
         if self.waiting > 0 || self.shaper.is_some() || in_turn {
@@ -123,6 +125,7 @@ impl<T: Queued> Port<T> {
     }
 
     /// The queue that packets of a priority wait in.
+    #[inline]
     pub(crate) fn queue_of(&self, priority: u32) -> usize {
         (priority as usize).min(self.queues.len() - 1)
     }
@@ -131,6 +134,7 @@ impl<T: Queued> Port<T> {
     ///
     /// # Errors
     /// A full queue.
+    #[inline]
     pub fn push(&mut self, index: usize, packet: T) -> Result<bool, T> {
         let queue = &mut self.queues[index];
         let was_empty = queue.first().is_none();
@@ -143,6 +147,7 @@ impl<T: Queued> Port<T> {
     }
 
     /// Takes the next packet out of its queue, if shapers do not hold it back.
+    #[inline(always)]
     pub fn pop(&mut self, now: Time) -> Option<Popped<T>> {
         let credit = self.round.credit;
         let Choice::Queue(index) = self.choose(now) else { return None };
@@ -175,6 +180,7 @@ impl<T: Queued> Port<T> {
     }
 
     /// So many bytes of a queue are sent.
+    #[inline]
     pub fn sent(&mut self, now: Time, queue: usize, bytes: u64) {
         let queue = &mut self.queues[queue];
         for shaper in [&mut queue.shaper, &mut self.shaper].into_iter().flatten() {

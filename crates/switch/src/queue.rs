@@ -36,20 +36,24 @@ pub trait Queued {
 }
 
 impl Queued for Box<Work> {
+    #[inline]
     fn bytes(&self) -> u64 {
         self.wire_len()
     }
 
+    #[inline]
     fn came(&self) -> u64 {
         self.enqueued
     }
 
     // Most of a long queue has left the cache by the time that it is sent. Where the next packet's parts are is known since the
     // one before it left.
+    #[inline]
     fn next(&self) {
         self.prefetch();
     }
 
+    #[inline]
     fn second(&self) {
         prefetch(&**self, 2);
     }
@@ -96,6 +100,7 @@ impl<T: Queued> Queue<T> {
     }
 
     /// Whether it has no room for a packet of that many bytes.
+    #[inline]
     fn full(&self, bytes: u64) -> bool {
         let limit = &self.config.limit;
         limit.packets.is_some_and(|most| self.waiting.len() as u64 >= most)
@@ -103,6 +108,7 @@ impl<T: Queued> Queue<T> {
     }
 
     /// Whether a packet of that many bytes would be the only one, and free to leave.
+    #[inline]
     pub(crate) fn open(&self, bytes: u64) -> bool {
         self.waiting.is_empty() && self.shaper.is_none() && !self.full(bytes)
     }
@@ -114,6 +120,7 @@ impl<T: Queued> Queue<T> {
     }
 
     /// Takes a packet, or gives it back if the queue is full.
+    #[inline]
     pub(crate) fn push(&mut self, packet: T) -> Result<(), T> {
         let bytes = packet.bytes();
         if self.full(bytes) {
@@ -133,6 +140,7 @@ impl<T: Queued> Queue<T> {
     }
 
     /// The first packet, with what egress learns of the queue, and how long it waited (picoseconds).
+    #[inline]
     pub(crate) fn pop(&mut self, now: u64) -> Option<(T, QueueInfo, u64)> {
         let Waiting { packet, bytes, depth } = self.waiting.pop_front()?;
         self.bytes -= bytes;

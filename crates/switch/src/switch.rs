@@ -232,8 +232,8 @@ impl Switch {
         let mut passed = None;
         let mut at_once = |number: u32, priority: u32| {
             let port = ports.get(number as usize).and_then(Option::as_ref);
-            let open = port.and_then(|port| port.open(priority, came));
-            passed = open.filter(|_| free(number)).map(|index| (number, index));
+            let Some(port) = port.filter(|_| free(number)) else { return false };
+            passed = port.open(priority, came).map(|index| (number, index));
             passed.is_some()
         };
         let came_of_it = self.pipeline.receive(now.as_ps(), port, packet, &mut self.pending, &mut at_once);
@@ -352,28 +352,43 @@ impl Switch {
     /// The next packet for a port whose wire is free, if a shaper does not hold it back; it goes back by
     /// [`Switch::recycle`]. If egress drops so many that they cost more work than one packet may, the port is held back for as long as that
     /// took, at a nanosecond for each unit of work.
+    #[inline]
     pub fn transmit(&mut self, now: Time, number: u32) -> Option<Departure> {
-        let mut spent = 0;
-        loop {
-            let Popped { packet, queue, info, waited, bytes, credit } = self.port_mut(number)?.pop(now)?;
-            self.waiting -= bytes + self.pipeline.waiting_bytes();
-            let out = self.pipeline.depart(now.as_ps(), packet, info, &mut self.pending);
-            self.enqueue_pending(now);
-            let cost = DROPPED + self.pipeline.spent();
-            let port = self.port_mut(number)?;
-            let Some(out) = out else {
-                port.not_sent(&Popped { packet: (), queue, info, waited, bytes, credit });
-                spent += cost;
-                if spent >= WORK_BUDGET {
-                    port.hold(now.saturating_add(Time::from_ps(spent * 1000)));
-                    return None;
-                }
-                continue;
-            };
-            port.sent(now, queue, out.wire_len());
-            self.counts.transmitted += 1;
-            return Some(Departure { packet: out, queue, waited: Time::from_ps(waited) });
+        match self.transmit_one(now, number)? {
+            Ok(departure) => Some(departure),
+            Err(spent) => self.transmit_another(now, number, spent),
         }
+    }
+
+    /// The next packet, or what work it took to drop it.
+    #[inline(always)]
+    fn transmit_one(&mut self, now: Time, number: u32) -> Option<std::result::Result<Departure, u64>> {
+        let Popped { packet, queue, info, waited, bytes, credit } = self.port_mut(number)?.pop(now)?;
+        self.waiting -= bytes + self.pipeline.waiting_bytes();
+        let out = self.pipeline.depart(now.as_ps(), packet, info, &mut self.pending);
+        self.enqueue_pending(now);
+        let spent = DROPPED + self.pipeline.spent();
+        let port = self.port_mut(number)?;
+        let Some(out) = out else {
+            port.not_sent(&Popped { packet: (), queue, info, waited, bytes, credit });
+            return Some(Err(spent));
+        };
+        port.sent(now, queue, out.wire_len());
+        self.counts.transmitted += 1;
+        Some(Ok(Departure { packet: out, queue, waited: Time::from_ps(waited) }))
+    }
+
+    /// Egress has dropped a packet, for so much work: the next one that leaves.
+    #[inline(never)]
+    fn transmit_another(&mut self, now: Time, number: u32, mut spent: u64) -> Option<Departure> {
+        while spent < WORK_BUDGET {
+            match self.transmit_one(now, number)? {
+                Ok(departure) => return Some(departure),
+                Err(more) => spent += more,
+            }
+        }
+        self.port_mut(number)?.hold(now.saturating_add(Time::from_ps(spent * 1000)));
+        None
     }
 
     /// From when on a port has something to send, as far as is known since it was last asked; `None`: nothing waits.

@@ -204,7 +204,7 @@ impl Flat {
         on: (Passage<'_>, &mut Vec<u8>),
         (bytes, start): (&mut [u8], usize),
         at: Arrival,
-        at_once: &mut dyn FnMut(u32, u32) -> bool,
+        at_once: &mut impl FnMut(u32, u32) -> bool,
     ) -> Passed {
         self.compiled
             .enter(on, Bytes::Replace(bytes, start), at, std::ptr::null(), |native| {

@@ -27,8 +27,10 @@ use p4lang::lower::v1model::{NAME, V1Model};
 
 use wire::packet::Written;
 
+use crate::context::DropReason;
 use crate::cost::Prices;
 use crate::executor::View;
+use crate::jit::flat::Passed;
 use crate::jit::function::NativePath;
 use crate::runtime::{PacketPath, PassCosts, Pipeline};
 use crate::trace::Trace;
@@ -114,9 +116,9 @@ impl PacketPath for Path {
         now: u64,
         (port, packet): (u32, Box<Written>),
         pending: &mut Vec<Box<Work>>,
-        at_once: &mut dyn FnMut(u32, u32) -> bool,
+        _at_once: &mut dyn FnMut(u32, u32) -> bool,
     ) -> Received {
-        pipeline.v1_receive(now, port, packet, pending, at_once)
+        pipeline.v1_receive(now, port, packet, pending)
     }
 
     fn depart(
@@ -128,6 +130,28 @@ impl PacketPath for Path {
         pending: &mut Vec<Box<Work>>,
     ) -> Option<Box<Written>> {
         pipeline.v1_depart(now, work, queue, pending)
+    }
+
+    fn leave(
+        &self,
+        pipeline: &mut Pipeline,
+        now: u64,
+        packet: (u32, Box<Written>),
+        passed: Passed,
+        pending: &mut Vec<Box<Work>>,
+    ) -> Received {
+        pipeline.v1_leave(now, packet, passed, pending)
+    }
+
+    fn leave_egress(
+        &self,
+        pipeline: &mut Pipeline,
+        now: u64,
+        work: Box<Work>,
+        result: Result<(), DropReason>,
+        pending: &mut Vec<Box<Work>>,
+    ) -> Option<Box<Written>> {
+        pipeline.v1_leave_egress(now, work, result, pending)
     }
 
     fn native(&self) -> Option<NativePath> {

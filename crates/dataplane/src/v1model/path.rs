@@ -1,10 +1,11 @@
-//! Where packets come in and leave: the whole path without queues, or its two halves with a queue between.
+//! Where packets come in and leave: the whole path without queues, and its two halves with a queue between where they are not those of
+//! ordinary packets.
 
 use wire::packet::Written;
 
 use crate::budget::Budget;
 use crate::drops::DropReason;
-use crate::jit::flat::{Arrival, Departure, Passage, Passed, Through};
+use crate::jit::flat::{Arrival, Passage, Passed, Through};
 use crate::runtime::Pipeline;
 use crate::trace::{Event, Trace};
 use crate::work::{Incoming, Next, Output, Pass, QueueInfo, Received, Work};
@@ -29,154 +30,74 @@ impl Pipeline {
         self.drain(now, outputs, trace);
     }
 
-    /// [`Pipeline::receive`]: ingress, and egress if the packet need not wait.
-    #[inline(always)]
+    /// [`Pipeline::receive`], block by block.
     pub(super) fn v1_receive(
         &mut self,
         now: u64,
         port: u32,
         mut packet: Box<Written>,
         pending: &mut Vec<Box<Work>>,
-        at_once: &mut dyn FnMut(u32, u32) -> bool,
     ) -> Received {
         packet.reach(self.reach);
-        let (Some(flat), Some(first)) = (&self.flat, self.first) else {
-            let budget = Budget::new(self.work_budget);
-            self.ingress(now, Incoming::new(port, packet, budget), None);
-            return self.drain_to_queues(now, pending).map_or(Received::Other, Received::Out);
-        };
-        // It stays where it is for a packet that goes through.
-        if self.works.is_empty() {
-            self.works.push(Box::new(Work::new(self.layout.frame())));
-        }
-        let Some(work) = self.works.last_mut() else { return Received::Other };
-        self.headers.clear();
-        let on = Passage {
-            frame: &mut work.frame,
-            cursor: 0,
-            state: &mut self.state,
-            rng: &mut self.rng,
-            requests: &mut self.requests,
-            now,
-            wire_len: packet.wire_len(),
-            work: first,
-        };
-        let at = Arrival { port, now: self.clock.of(now) };
-        let on = (on, &mut self.headers);
-        let Passed { came, cursor, work: left } = flat.receive(on, packet.room(), at, at_once);
+        let budget = Budget::new(self.work_budget);
+        self.ingress(now, Incoming::new(port, packet, budget), None);
+        self.drain_to_queues(now, pending).map_or(Received::Other, Received::Out)
+    }
+
+    /// A packet has left the path of ordinary packets in [`Pipeline::receive`]; its headers are in the work that was last given back.
+    pub(super) fn v1_leave(
+        &mut self,
+        now: u64,
+        (port, packet): (u32, Box<Written>),
+        Passed { came, cursor, work: left }: Passed,
+        pending: &mut Vec<Box<Work>>,
+    ) -> Received {
+        let requests = std::mem::take(&mut self.requests);
+        let mut work = self.work();
         match came {
-            Through::Replaced { headers, .. } => {
-                packet.replaced_front(cursor.div_ceil(8), headers);
-                return Received::Out(packet);
-            }
-            Through::Out { .. } => {
-                packet.replace_front(cursor.div_ceil(8), &self.headers);
-                return Received::Out(packet);
-            }
-            Through::Dropped => {
-                self.drop_packet(DropReason::Ingress, None);
-                self.release(packet);
-                return Received::Other;
-            }
-            Through::Refused => {
-                self.drop_packet(DropReason::Egress, None);
-                self.release(packet);
-                return Received::Other;
-            }
-            Through::Queue { port: to, priority } => {
-                let mut work = self.work();
-                work.take(packet, to, now, port, (cursor, Budget::new(left)));
-                work.pass = Pass::default();
-                work.priority = priority;
-                return Received::Queue(work);
-            }
             Through::Egress { port: to, result } => {
-                let mut work = self.work();
                 work.take(packet, to, now, port, (cursor, Budget::new(left)));
                 work.pass = Pass::default();
-                let requests = std::mem::take(&mut self.requests);
                 self.after_egress(now, work, (result, requests), None);
             }
             Through::Ingress(result) => {
-                let requests = std::mem::take(&mut self.requests);
                 let incoming = Incoming::new(port, packet, Budget::new(left));
-                let work = self.work();
                 self.after_ingress(now, incoming, work, (result, requests, cursor), None);
+            }
+            // These are no ways off the path.
+            Through::Dropped
+            | Through::Refused
+            | Through::Queue { .. }
+            | Through::Out { .. }
+            | Through::Replaced { .. } => {
+                self.keep_work(work);
+                self.release(packet);
             }
         }
         self.drain_to_queues(now, pending).map_or(Received::Other, Received::Out)
     }
 
-    /// [`Pipeline::depart`].
-    #[inline(always)]
+    /// So has one in [`Pipeline::depart`], in or behind egress.
+    pub(super) fn v1_leave_egress(
+        &mut self,
+        now: u64,
+        work: Box<Work>,
+        result: Result<(), DropReason>,
+        pending: &mut Vec<Box<Work>>,
+    ) -> Option<Box<Written>> {
+        let requests = std::mem::take(&mut self.requests);
+        self.after_egress(now, work, (result, requests), None);
+        self.drain_to_queues(now, pending)
+    }
+
+    /// [`Pipeline::depart`], block by block.
     pub(super) fn v1_depart(
         &mut self,
         now: u64,
-        mut work: Box<Work>,
+        work: Box<Work>,
         queue: QueueInfo,
         pending: &mut Vec<Box<Work>>,
     ) -> Option<Box<Written>> {
-        let before = work.budget.left();
-        self.spent = self.costs.egress;
-        if work.pass.truncate.is_none()
-            && let Some(flat) = &self.flat
-        {
-            let packet = work.packet.as_deref_mut()?;
-            self.headers.clear();
-            let on = Passage {
-                frame: &mut work.frame,
-                cursor: work.cursor,
-                state: &mut self.state,
-                rng: &mut self.rng,
-                requests: &mut self.requests,
-                now,
-                wire_len: packet.wire_len(),
-                work: before,
-            };
-            let departure = Departure {
-                port: work.port,
-                rid: work.pass.rid,
-                instance: work.pass.instance,
-                now: self.clock.of(now),
-                enqueued: self.clock.of(work.enqueued),
-                waited: self.clock.of(now.saturating_sub(work.enqueued)),
-                enq_qdepth: queue.enq_qdepth,
-                deq_qdepth: queue.deq_qdepth,
-            };
-            let on = (on, &mut self.headers);
-            let Passed { came, cursor, work: left } = flat.depart(on, packet.room(), &departure);
-            // What it has cost is not there for those that share the budget, wherever it ended.
-            if left != before {
-                self.spent += before - left;
-                work.budget.set(left);
-            }
-            match came {
-                Through::Replaced { headers, .. } => {
-                    let mut packet = work.packet.take()?;
-                    self.keep_work(work);
-                    packet.replaced_front(cursor.div_ceil(8), headers);
-                    return Some(packet);
-                }
-                Through::Out { .. } => {
-                    let mut packet = work.packet.take()?;
-                    self.keep_work(work);
-                    packet.replace_front(cursor.div_ceil(8), &self.headers);
-                    return Some(packet);
-                }
-                Through::Egress { result, .. } => {
-                    let requests = std::mem::take(&mut self.requests);
-                    self.after_egress(now, work, (result, requests), None);
-                    return self.drain_to_queues(now, pending);
-                }
-                Through::Refused => {
-                    self.drop_packet(DropReason::Egress, None);
-                    self.discard(work);
-                    return None;
-                }
-                // The second half begins at egress.
-                Through::Ingress(_) | Through::Dropped | Through::Queue { .. } => {}
-            }
-        }
         self.egress(now, work, queue, None);
         self.drain_to_queues(now, pending)
     }
