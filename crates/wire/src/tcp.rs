@@ -178,9 +178,11 @@ impl SackBlocks {
             self.len += 1;
         }
     }
+    #[inline]
     pub fn as_slice(&self) -> &[(u32, u32)] {
         &self.blocks[..usize::from(self.len)]
     }
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -213,6 +215,7 @@ pub struct Segment {
 
 impl Segment {
     /// Bytes of the TCP header with its options, padded as Linux does.
+    #[inline]
     pub fn header_len(&self) -> u32 {
         let mut options = 0;
         if let Some(syn) = self.syn {

@@ -150,10 +150,10 @@ impl Receiver {
             }
             let holes = self.has_holes();
             self.nxt = end;
-            self.drain_in_order();
-            if holes && !self.has_holes() {
-                // A gap is filled (RFC 5681 section 4.2).
-                self.due = true;
+            if holes {
+                self.drain_in_order();
+                // A gap may be filled (RFC 5681 section 4.2).
+                self.due |= !self.has_holes();
             }
             self.window.adjust(now, self.nxt, self.beyond());
             // All is read, and nothing more to be expected (`tcp_cleanup_rbuf`).
@@ -334,7 +334,11 @@ impl Receiver {
     }
 
     /// Bytes that wait for a hole to be filled.
+    #[inline]
     fn queued(&self) -> u64 {
+        if !self.has_holes() {
+            return 0;
+        }
         self.out_of_order.iter().map(|(l, r)| r - l).sum()
     }
 
