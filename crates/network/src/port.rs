@@ -6,13 +6,12 @@
 
 use std::collections::VecDeque;
 
-use units::{Bytes, Rate, Time};
+use units::{Bytes, Random, Rate, Time};
 
 use crate::aqm::{Aqm, Flow, FlowKey, Managed, Offered, Waiting};
 use crate::parts::{Numbers, draws};
 use crate::pool::{PacketId, Slot};
 use crate::record::Histogram;
-use units::Random;
 
 /// A port's number, counted over the whole network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -407,18 +406,15 @@ impl Port {
     pub fn push(&mut self, now: u64, id: PacketId, slot: &mut Slot) -> Taken {
         let bytes = slot.size + self.bounds.framing;
         // Which packets have begun to be sent matters only if the queue may be as long as a limit.
-        let mut mark = false;
+        let (mut full, mut mark) = (self.crowded(bytes), false);
         if self.impaired || self.may_matter(bytes) {
             self.settle(now);
             let waiting = (self.ring.len() - self.begun) as u64;
             // The queue may be full only if the wire is busy.
-            if self.free_at > now && self.full(waiting, bytes) {
-                self.statistics.dropped += 1;
-                return Taken::Dropped;
-            }
+            full |= self.free_at > now && self.full(waiting, bytes);
             mark = waiting >= self.bounds.mark_above;
         }
-        if self.crowded(bytes) {
+        if full {
             self.statistics.dropped += 1;
             return Taken::Dropped;
         }
