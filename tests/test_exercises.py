@@ -21,7 +21,7 @@ from live import labs_of
 from namespaces import needs_root
 from tidegate import p4
 from tidegate._core import TidegateError
-from tidegate.exercises import programs, prompt, running, runtime
+from tidegate.exercises import commands, programs, prompt, running, runtime
 from tidegate.exercises.files import read
 from tidegate.exercises.running import LiveTopology, ending
 from tidegate.exercises.topology import End
@@ -261,6 +261,48 @@ def test_an_exercise_runs(tidegate: Run) -> None:
     # The link between the switches has 50 Mbit/s, for frames.
     assert 10 < rate < 50
     assert "s1: ports 1 (s1-eth1), 4 (s1-eth4)" in said.out
+
+
+@needs_root
+def test_what_readers_of_an_exercise_type(tidegate: Run) -> None:
+    """A host has its own interfaces in `/sys`, too; commands in the background can be ended; a queue has its limit."""
+    lines = [
+        "h1 ls /sys/class/net",
+        "h1 ls /sys/fs/cgroup",
+        "h1 sleep 60 &",
+        "h2 sleep 61 &",
+        "kill %1",
+        "jobs",
+        "s1 op port_read port=4",
+        "s1 set_queue_depth 64",
+    ]
+    words = [word for line in lines for word in ("-c", line)]
+    said = tidegate("lab", EXAMPLE, "--queue-limit", "7", *words, process=True)
+    assert said.code == 0, said.err
+    groups = sorted(os.listdir("/sys/fs/cgroup"))
+    assert said.out.startswith("\n".join(["eth0", "lo", *groups, "2: h2 sleep 61"]))
+    assert "packets:7," in said.out
+    assert "`set_queue_depth` has no effect: queues are set at the start, by --queue-limit" in said.out
+
+
+@needs_root
+def test_a_shell_of_another_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with LiveTopology(read(EXAMPLE)) as live:
+        assert commands.run(live, "xterm h2 h1")
+        told, *found = capsys.readouterr().out.splitlines()
+        assert told == "in another terminal, as root:"
+        shell = found[0].removesuffix(" bash").split()
+        there = subprocess.run([*shell, "ip", "-br", "addr", "show", "eth0"], capture_output=True, text=True)
+        assert "10.0.2.1/24" in there.stdout, there.stderr
+        for line, why in (
+            ("xterm h1 h9", "there is no host 'h9'; "),
+            ("xterm", "write xterm and a host, as: xterm h1"),
+            ("kill", "write kill and a number that `jobs` shows, as: kill 1"),
+            ("kill 1", "there is no '1' in the background; nothing goes on there"),
+        ):
+            with pytest.raises(TidegateError) as caught:
+                commands.run(live, line)
+            assert str(caught.value).startswith(why)
 
 
 @needs_root

@@ -27,6 +27,12 @@ Limit = Annotated[
         show_default=False,
     ),
 ]
+QueueLimit = Annotated[
+    str,
+    typer.Option(
+        "--queue-limit", metavar="N|SIZE", help="Limit of each queue, in packets or in bytes with a unit."
+    ),
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
@@ -48,6 +54,19 @@ Threads = Annotated[
         help="Threads of each simulation; the results are those of one. A run that cannot gain uses fewer, and says why.",
     ),
 ]
+
+
+def parse_queue_limit(text: str) -> tuple[int | None, int | None]:
+    """Packets or bytes of `--queue-limit`."""
+    from tidegate import units
+
+    try:
+        if text.isascii() and text.isdecimal():
+            return units.below(int(text[:20]), 1, 2**32, "a number of packets"), None
+        size = units.size(text)
+        return None, units.below(size, 1, 2**63, "a size")
+    except TidegateError as error:
+        raise TidegateError(f"--queue-limit {text}: {error}") from None
 
 
 def program_limits(given: list[str] | None) -> dict[str, int]:

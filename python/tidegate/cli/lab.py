@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from tidegate.cli.output import FAILED
-from tidegate.options import CpuPort, Define, Include
+from tidegate.options import CpuPort, Define, Include, QueueLimit, parse_queue_limit
 
 
 def lab(
@@ -44,6 +44,7 @@ def lab(
         bool, typer.Option("--grpc", help="Serve P4Runtime at 127.0.0.1, a port for each switch from 50051.")
     ] = False,
     cpu_port: CpuPort = None,
+    queue_limit: QueueLimit = "1000",
     include: Include = None,
     define: Define = None,
 ) -> None:
@@ -63,6 +64,7 @@ def lab(
         defines=define,
         grpc=grpc,
         cpu_port=cpu_port,
+        queue_limit=parse_queue_limit(queue_limit),
         say=lambda text: print(text, file=sys.stderr),
     )
     with handled(told, (signal.SIGTERM, signal.SIGHUP)), net:

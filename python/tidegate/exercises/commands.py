@@ -17,13 +17,16 @@ from tidegate.suggest import did_you_mean
 
 HELP = """\
 HOST COMMAND      run a command at a host; names of hosts stand for their addresses: h1 ping -c 1 h2
-HOST COMMAND &    the same, in the background
+HOST COMMAND &    the same, in the background; `jobs` shows what goes on there, `kill N` ends one
 SWITCH COMMAND    a command of simple_switch_CLI: s1 table_dump MyIngress.ipv4_lpm
 pingall           one ping between each two hosts, both ways
 iperf H1 H2 [S]   TCP from one host to another for S seconds (5): the rate that arrives (iperf3)
 nodes, links      what there is
+xterm HOST        how to get a shell at a host in another terminal
 exit              end the network (Ctrl-D too)"""
-WORDS = ("exit", "help", "iperf", "links", "nodes", "pingall", "quit")
+WORDS = ("exit", "help", "iperf", "jobs", "kill", "links", "nodes", "pingall", "quit", "xterm")
+QUEUES = ("set_queue_depth", "set_queue_rate")
+"""Commands of simple_switch_CLI that an exercise tries."""
 ANSWER_S = 1.0
 """A ping is lost after this time."""
 NOT_FOUND = 127
@@ -67,16 +70,23 @@ def run(net: LiveTopology, line: str, *, interactive: bool = False) -> bool:
             return ping_all(net)
         case ["iperf", source, target, *seconds] if len(seconds) < 2:
             return iperf(net, source, target, seconds[0] if seconds else "5")
-        case ["xterm", *_]:
-            raise TidegateError(
-                "there are no windows here; run the command itself, as: h1 tcpdump -i eth0 -c 3"
+        case ["jobs"]:
+            for number, job in net.jobs().items():
+                print(f"{number}: {job.host} {job.command}")
+        case ["kill", *numbers]:
+            kill(net, numbers)
+        case ["xterm" | "gterm", *hosts] if hosts:
+            print(
+                "\n".join(["in another terminal, as root:", *(net.shell(known(net, one)) for one in hosts)])
             )
         case ["iperf", *_]:
             raise TidegateError("write iperf H1 H2, or iperf H1 H2 SECONDS")
+        case ["xterm" | "gterm"]:
+            raise TidegateError("write xterm and a host, as: xterm h1")
         case _:
-            known = (*net.topology.hosts, *net.switches, *WORDS)
+            words = (*net.topology.hosts, *net.switches, *WORDS)
             raise TidegateError(
-                f"there is no {word!r}; {did_you_mean(word, known)}`help` shows what there is"
+                f"there is no {word!r}; {did_you_mean(word, words)}`help` shows what there is"
             )
     return True
 
@@ -107,6 +117,11 @@ def _at_host(net: LiveTopology, host: str, text: str, interactive: bool) -> bool
 def _at_switch(net: LiveTopology, switch: str, text: str) -> bool:
     if not text:
         raise TidegateError(f"write {switch} and a command of simple_switch_CLI, as: {switch} show_tables")
+    if text.split()[0] in QUEUES:
+        print(
+            f"`{text.split()[0]}` has no effect: queues are set at the start, by --queue-limit, and rates by links"
+        )
+        return True
     try:
         said = net.switches[switch].api.command(text)
     except TidegateError as error:
@@ -114,6 +129,31 @@ def _at_switch(net: LiveTopology, switch: str, text: str) -> bool:
     if said:
         print(said.rstrip("\n"))
     return True
+
+
+def known(net: LiveTopology, name: str) -> str:
+    """A host's name; raises `TidegateError` if it is none."""
+    hosts = net.topology.hosts
+    if name not in hosts:
+        raise TidegateError(
+            f"there is no host {name!r}; {did_you_mean(name, hosts)}known: {', '.join(hosts)}"
+        )
+    return name
+
+
+def kill(net: LiveTopology, numbers: list[str]) -> None:
+    """End commands in the background."""
+    jobs = net.jobs()
+    if not numbers:
+        raise TidegateError("write kill and a number that `jobs` shows, as: kill 1")
+    for one in numbers:
+        number = one.removeprefix("%")
+        if not number.isascii() or not number.isdecimal() or int(number[:9]) not in jobs:
+            raise TidegateError(
+                f"there is no {one!r} in the background; "
+                + (f"there are {', '.join(map(str, jobs))}: see `jobs`" if jobs else "nothing goes on there")
+            )
+        end(jobs[int(number)].process)
 
 
 def nodes(net: LiveTopology) -> None:
@@ -151,10 +191,7 @@ def iperf(net: LiveTopology, source: str, target: str, seconds: str) -> bool:
     """A TCP flow by iperf3; prints what arrives."""
     hosts = net.topology.hosts
     for name in (source, target):
-        if name not in hosts:
-            raise TidegateError(
-                f"there is no host {name!r}; {did_you_mean(name, hosts)}known: {', '.join(hosts)}"
-            )
+        known(net, name)
     if source == target:
         raise TidegateError(f"iperf is between two hosts; {source} is both")
     if not seconds.isascii() or not seconds.isdecimal() or not 1 <= int(seconds[:6]) <= LONGEST_S:

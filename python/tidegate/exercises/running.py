@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
@@ -47,10 +48,24 @@ WITH_PARENT = 'test "$PPID" = "$0" && exec "$@"'
 # The first process of a PID namespace: with it the kernel ends all that a command has started. It outlives Ctrl-C, the command does
 # not: the trap is for this shell, and the one that it starts has none.
 FIRST = 'trap : INT TERM; sh -c "$1"; exit $?'
+# `/sys` with the host's own interfaces, as `ip netns exec` has it, and what is mounted there besides. Containers may refuse it.
+OWN_SYS = (
+    "{ mount --rbind /sys /mnt && mount -t sysfs sysfs /sys && "
+    "for one in cgroup bpf; do mount --rbind /mnt/fs/$one /sys/fs/$one; done; umount -l /mnt; } 2>/dev/null"
+)
 END_S = 2.0
 LOOPBACK = "127.0.0.1"
 FIRST_GRPC = 50_051
 """The port of the first switch's P4Runtime server in the public tutorials."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A command that goes on in the background of a host."""
+
+    host: str
+    command: str
+    process: subprocess.Popen[bytes]
 
 
 class LiveTopology:
@@ -65,9 +80,13 @@ class LiveTopology:
         defines: list[str] | None = None,
         grpc: bool = False,
         cpu_port: int | None = None,
+        queue_limit: tuple[int | None, int | None] = (1000, None),
         say: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """Compiles the programs; raises `TidegateError` before anything is set up."""
+        """Compiles the programs; raises `TidegateError` before anything is set up.
+
+        `queue_limit`: packets or bytes that wait in a queue of a port at most.
+        """
         if any(host.commands for host in topology.hosts.values()):
             demand_own(topology.path)
         kernel.demand_privilege()
@@ -81,9 +100,11 @@ class LiveTopology:
         self._say = say
         self._grpc = grpc
         self._cpu_port = cpu_port
+        self._queue_packets, self._queue_bytes = queue_limit
         self._stack = ExitStack()
         self._ended = threading.Event()
-        self._background: list[subprocess.Popen[bytes]] = []
+        self._jobs: dict[int, Job] = {}
+        self._last_job = 0
         compiled: dict[Path, p4.Program] = {}
         self._programs: dict[str, p4.Program] = {}
         self._sources: dict[str, Path] = {}
@@ -120,6 +141,10 @@ class LiveTopology:
     def namespace(self, host: str) -> str:
         """The file of a host's network namespace."""
         return self._lab.namespace(self._names[host])
+
+    def shell(self, host: str) -> str:
+        """What starts a shell at a host from another terminal."""
+        return f"ip netns exec {self._lab.run}-{self._names[host]} bash"
 
     # Set up.
 
@@ -193,7 +218,14 @@ class LiveTopology:
                 f"{self.topology.path}: switches.{switch.name}: port {cpu_port} leads to a link; give another CPU port"
             )
         live = LiveSwitch(
-            program, ports, name=switch.name, queues=switch.queues, cpu_port=cpu_port, merge=False
+            program,
+            ports,
+            name=switch.name,
+            queues=switch.queues,
+            queue_packets=self._queue_packets,
+            queue_bytes=self._queue_bytes,
+            cpu_port=cpu_port,
+            merge=False,
         )
         filled = []
         if switch.runtime is not None:
@@ -245,8 +277,8 @@ class LiveTopology:
             [
                 *("setpriv", "--pdeathsig", "KILL", "sh", "-c", WITH_PARENT, str(os.getpid())),
                 *("nsenter", f"--net={self.namespace(host)}"),
-                *("unshare", "--pid", "--fork", "--kill-child=SIGKILL"),
-                *("sh", "-c", FIRST, "sh", command),
+                *("unshare", "--mount", "--pid", "--fork", "--kill-child=SIGKILL"),
+                *("sh", "-c", f"{OWN_SYS}; {FIRST}", "sh", command),
             ],
             stdin=stdin,
             stdout=stdout,
@@ -272,14 +304,20 @@ class LiveTopology:
             raise
         return process.returncode, said.decode(errors="replace")
 
-    def go_on(self, host: str, command: str) -> None:
-        """Start a command in the background, as with `&`."""
-        self._background = [one for one in self._background if one.poll() is None]
-        self._background.append(self.start(host, command))
+    def go_on(self, host: str, command: str) -> int:
+        """Start a command in the background, as with `&`; gives its number."""
+        self._last_job += 1
+        self._jobs[self._last_job] = Job(host, command, self.start(host, command))
+        return self._last_job
+
+    def jobs(self) -> dict[int, Job]:
+        """What goes on in the background, by its number."""
+        self._jobs = {number: job for number, job in self._jobs.items() if job.process.poll() is None}
+        return self._jobs
 
     def _end_commands(self) -> None:
-        for process in self._background:
-            end(process)
+        for job in self._jobs.values():
+            end(job.process)
 
 
 def _demand_addresses(topology: Topology) -> None:

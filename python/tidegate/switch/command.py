@@ -18,7 +18,7 @@ from typing import Annotated
 
 import typer
 
-from tidegate import addresses, config_file, logs, units
+from tidegate import addresses, config_file, logs
 from tidegate._core import TidegateError
 from tidegate.options import (
     Commands,
@@ -33,8 +33,10 @@ from tidegate.options import (
     LogFormat,
     LogFormatOption,
     Program,
+    QueueLimit,
     Seed,
     ViewPort,
+    parse_queue_limit,
     program_limits,
 )
 from tidegate.processors import processors
@@ -73,9 +75,7 @@ def switch(
     queues: Annotated[
         int, typer.Option(metavar="N", min=1, max=MOST_QUEUES, help="Number of queues of each port.")
     ] = 1,
-    queue_limit: Annotated[
-        str, typer.Option(metavar="N|SIZE", help="Limit of each queue, in packets or in bytes with a unit.")
-    ] = "1000",
+    queue_limit: QueueLimit = "1000",
     merge: Annotated[
         bool,
         typer.Option(
@@ -245,7 +245,7 @@ def _run(
     given = parse_ports(interface, mode, rate or [], delay or [])
     if any(port.number == cpu_port for port in given):
         raise TidegateError(f"--cpu-port {cpu_port}: an interface has this port; give another number")
-    packets, size = _limit(queue_limit)
+    packets, size = parse_queue_limit(queue_limit)
     for option, address in (("--metrics-addr", metrics_addr), ("--grpc-addr", grpc_addr)):
         if address is not None:
             try:
@@ -372,17 +372,6 @@ def _ready() -> None:
     if address:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as one:
             one.sendto(b"READY=1", f"\0{address[1:]}" if address.startswith("@") else address)
-
-
-def _limit(text: str) -> tuple[int | None, int | None]:
-    """Packets or bytes of `--queue-limit`."""
-    try:
-        if text.isascii() and text.isdecimal():
-            return units.below(int(text[:20]), 1, 2**32, "a number of packets"), None
-        size = units.size(text)
-        return None, units.below(size, 1, 2**63, "a size")
-    except TidegateError as error:
-        raise TidegateError(f"--queue-limit {text}: {error}") from None
 
 
 @dataclass
