@@ -306,6 +306,16 @@ def test_a_shell_of_another_terminal(capsys: pytest.CaptureFixture[str]) -> None
 
 
 @needs_root
+def test_a_program_that_no_switch_runs_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TidegateError) as caught:
+        LiveTopology(read(EXAMPLE), tmp_path / "other.p4")
+    assert str(caught.value) == (
+        f"{EXAMPLE}: no switch runs {tmp_path / 'other.p4'}: its files name ipv4_router.p4; "
+        'give a program of such a name, or change "program" at switches'
+    )
+
+
+@needs_root
 def test_what_cannot_be_is_said(tidegate: Run, tmp_path: Path) -> None:
     failed = tidegate("lab", EXAMPLE, "-c", "h1 exit 3", "-c", "h9 true", "-c", "pingall", process=True)
     assert failed.code == 1

@@ -143,6 +143,25 @@ def test_names_that_python_has(name: str, said: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("name", ["tidegate", "numpy"])
+def test_names_of_packages_that_it_would_hide(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for new in (new_system, new_experiment):
+        with pytest.raises(
+            TidegateError, match=f"{name} is a package that this Python has, and would be hidden"
+        ):
+            new(name, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    # What is only in the working directory is no package of the environment.
+    (tmp_path / "blink").mkdir()
+    (tmp_path / "blink/__init__.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(TidegateError, match="blink is there already"):
+        new_system("blink", Path())
+
+
 @pytest.mark.parametrize("name", ["meter", "register_accesses"])
 def test_names_of_tidegate_s_own_systems(name: str, tmp_path: Path) -> None:
     with pytest.raises(TidegateError, match=f"{name} is a system or a module of Tidegate's own"):

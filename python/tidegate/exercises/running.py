@@ -113,6 +113,12 @@ class LiveTopology:
             if source not in compiled:
                 compiled[source] = p4.compile(source, includes=includes or [], defines=defines or [])
             self._programs[switch.name], self._sources[switch.name] = compiled[source], source
+        if program is not None and program not in compiled:
+            raise TidegateError(
+                f"{topology.path}: no switch runs {program}: its files name "
+                f"{', '.join(sorted({source.name for source in compiled}))}; give a program of such a name, "
+                'or change "program" at switches'
+            )
 
     def __enter__(self) -> Self:
         for note in self.topology.notes:

@@ -7,6 +7,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 from tidegate import systems
@@ -66,6 +67,14 @@ def _demand_name(what: str, name: str) -> None:
     if keyword.iskeyword(name) or name in sys.stdlib_module_names:
         kind = "a keyword" if keyword.iskeyword(name) else "a module of the standard library"
         raise TidegateError(f"{name} is {kind} of Python; give another name")
+    # In its folder Python would find it in place of the package. What is found in the working directory is no package of the
+    # environment.
+    here = Path.cwd()
+    found = PathFinder.find_spec(name, [path for path in sys.path if path and Path(path).resolve() != here])
+    if found is not None and found.origin is not None:
+        raise TidegateError(
+            f"{name} is a package that this Python has, and would be hidden by it; give another name"
+        )
 
 
 def _copy(
