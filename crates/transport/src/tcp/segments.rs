@@ -174,3 +174,83 @@ impl Connection {
         };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use proptest::prelude::*;
+    use units::Random;
+
+    use super::*;
+    use crate::cc;
+    use crate::tcp::Config;
+
+    const DELAY: Time = Time::from_ms(10);
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        /// What a sender that is still is not asked for would be nothing, and would change nothing; nor has a connection more to send
+        /// after a last segment.
+        #[test]
+        fn a_still_sender_has_nothing_to_send(
+            seed in any::<u64>(),
+            loss in prop_oneof![Just(0.0), Just(0.02), Just(0.2)],
+            control in prop_oneof![Just("reno"), Just("cubic"), Just("dctcp"), Just("bbr")],
+            sack in any::<bool>(),
+            pacing in any::<bool>(),
+        ) {
+            let mut random = Random::new(seed);
+            let config = Config { sack, pacing, seed, ..Config::default() };
+            let control = || cc::new(control, &[]).expect("congestion control");
+            let mut ends =
+                [Connection::connect(config.clone(), control()), Connection::listen(config.clone(), control())];
+            let mut wires: [VecDeque<(Time, Segment)>; 2] = Default::default();
+            let (mut now, mut writes, mut still, mut last) = (Time::ZERO, Time::ZERO, 0, 0);
+            while now < Time::from_secs(20) {
+                if writes <= now {
+                    ends[0].write(1 + random.next_u64() % 60_000);
+                    writes = now + Time::from_us(random.next_u64() % 900_000);
+                }
+                for (side, end) in ends.iter_mut().enumerate() {
+                    loop {
+                        if end.phase == Phase::Established && end.sender.is_still() {
+                            let before = format!("{:?}", end.sender);
+                            prop_assert!(end.sender.next(now).is_none());
+                            prop_assert_eq!(format!("{:?}", end.sender), before);
+                            still += 1;
+                        }
+                        let mut segment = Segment::default();
+                        let sent = end.transmit_into(now, &mut segment);
+                        if sent != Transmitted::Nothing && !random.chance(loss) {
+                            wires[side].push_back((now + DELAY, segment));
+                        }
+                        match sent {
+                            Transmitted::Segment => {}
+                            Transmitted::Nothing => break,
+                            Transmitted::Last => {
+                                prop_assert_eq!(end.transmit(now), None);
+                                last += 1;
+                                break;
+                            }
+                        }
+                    }
+                }
+                let arrivals = wires.iter().filter_map(|wire| wire.front().map(|(at, _)| *at));
+                let timers = ends.iter().map(|end| end.next_wakeup(now));
+                now = arrivals.chain(timers).min().unwrap_or(Time::MAX).min(writes);
+                for side in 0..2 {
+                    while wires[side].front().is_some_and(|(at, _)| *at <= now) {
+                        if let Some((_, segment)) = wires[side].pop_front() {
+                            ends[1 - side].receive(now, &segment);
+                        }
+                    }
+                    if ends[side].next_wakeup(now) <= now {
+                        ends[side].advance(now);
+                    }
+                }
+            }
+            prop_assert!(still > 10 && last > 10, "{} {}", still, last);
+        }
+    }
+}
