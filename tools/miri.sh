@@ -11,4 +11,4 @@ if ! command -v rustup >/dev/null || ! cargo +nightly miri --version >/dev/null 
 fi
 export CARGO_TARGET_DIR=target/miri MIRIFLAGS=-Zmiri-disable-isolation
 cargo +nightly miri test --locked --package live --lib -- xdp_socket::
-cargo +nightly miri test --locked --package dataplane --lib -- bits:: pool:: jit::helpers jit::tests::memory jit::tests::services
+cargo +nightly miri test --locked --package dataplane --lib -- bits:: pool:: state::lines jit::helpers jit::tests::memory jit::tests::services

@@ -20,6 +20,8 @@ pub mod executor;
 pub mod hash;
 pub mod interp;
 pub mod jit;
+#[allow(unsafe_code, reason = "a call of the kernel, of Linux alone")]
+pub mod large_pages;
 pub mod layout;
 mod ordinary;
 mod parser_shape;

@@ -1,10 +1,8 @@
-//! Memory in large pages, where the kernel has them. A processor knows the places of some thousand pages at once: state of many MB that
-//! is used all over has to be looked for page by page, and the more so in a virtual machine. Nothing but time depends on it.
+//! The memory of a run with thousands of connections in large pages, where the kernel has them.
+
+use dataplane::large_pages::{LARGE, join, never};
 
 use crate::network::Network;
-
-/// Bytes of a large page.
-const LARGE: usize = 2 << 20;
 
 /// Events before the first look, and between two at most.
 const FIRST: u64 = 1 << 18;
@@ -48,30 +46,6 @@ impl Network {
     }
 }
 
-/// Has the whole large pages between two addresses put together of what is there.
-#[cfg(target_os = "linux")]
-fn join(from: usize, to: usize) {
-    /// `MADV_COLLAPSE` of Linux 6.1; refused before.
-    const COLLAPSE: libc::c_int = 25;
-    let (from, to) = (from.next_multiple_of(LARGE), to / LARGE * LARGE);
-    if from >= to {
-        return;
-    }
-    for advice in [libc::MADV_HUGEPAGE, COLLAPSE] {
-        // SAFETY: what is in the memory stays, and addresses where none is are refused.
-        unsafe { libc::madvise(std::ptr::without_provenance_mut(from), to - from, advice) };
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn join(_from: usize, _to: usize) {}
-
-/// Whether the system is to have no such pages; `MADV_COLLAPSE` does not ask.
-fn never() -> bool {
-    std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled")
-        .is_ok_and(|modes| modes.contains("[never]"))
-}
-
 /// Where the heap is: that of the first thread, which grows in one piece.
 fn heap() -> Option<(usize, usize)> {
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
@@ -89,16 +63,6 @@ fn range(line: &str) -> Option<(usize, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// What is in memory that is joined stays; and so does what is around it.
-    #[test]
-    fn contents_stay() {
-        let words: Vec<usize> = (0..LARGE).collect();
-        let from = words.as_ptr() as usize;
-        join(from, from + 8 * words.len());
-        join(0, LARGE);
-        assert!(words.iter().enumerate().all(|(at, word)| at == *word));
-    }
 
     #[test]
     fn lines_of_maps() {

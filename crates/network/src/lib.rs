@@ -33,6 +33,8 @@
 //! | `record` | samples and distributions |
 //! | `routes` | shortest paths, with ties split by flow |
 
+#![forbid(unsafe_code)]
+
 mod addresses;
 mod agent;
 mod agents;
@@ -50,7 +52,6 @@ mod flows;
 mod forward;
 mod heap;
 mod hosts;
-#[allow(unsafe_code, reason = "a call of the kernel, of Linux alone")]
 mod large_pages;
 mod network;
 mod node;

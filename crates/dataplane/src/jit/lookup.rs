@@ -12,7 +12,6 @@ use cranelift_codegen::ir::{InstBuilder, Value};
 use p4lang::ir::{MatchKind, TableId};
 
 use super::function::{Gen, Limbs, Region};
-use super::native::vec_pointer;
 use super::services;
 use crate::state::exact::{Packing, ROW, TAKEN, direct, multiplier};
 use crate::state::lpm::{DENSE, HEAD, NONE, Places};
@@ -39,7 +38,7 @@ impl Gen<'_, '_> {
         let ctx = self.ctx;
         let tables = self.elements(offset_of!(State, tables) + Counted::<TableState>::pointer());
         let at = self.add_const(tables, (id.index() * size_of::<TableState>()) as i64);
-        let searched = Searched::new(vec_pointer::<u64>());
+        let searched = Searched::new();
         let rows = self.load_fixed(I64, Region::State, at, searched.rows as i32);
         // Without a key there are no entries.
         if key.is_empty() {

@@ -8,6 +8,7 @@
 
 use p4lang::ir::{MatchKind, Table};
 
+use super::lines::Lines;
 use super::words::words;
 
 /// Slots in an empty index, as a power of two.
@@ -119,7 +120,7 @@ pub(crate) trait Keys {
 
 #[derive(Debug)]
 pub(crate) struct Exact {
-    pub slots: Vec<u64>,
+    pub slots: Lines,
     /// A hash shifted by so much is a key's place: below the number of slots.
     pub shift: u64,
     taken: usize,
@@ -133,7 +134,7 @@ pub(crate) struct Exact {
 impl Clone for Exact {
     /// Takes as much memory as is used.
     fn clone(&self) -> Exact {
-        let mut slots = vec![0; self.slots.len()];
+        let mut slots = Lines::zeroed(self.slots.len());
         for (at, slot) in self.slots.iter().enumerate().filter(|(_, slot)| **slot != 0) {
             slots[at] = *slot;
         }
@@ -144,7 +145,7 @@ impl Clone for Exact {
 impl Exact {
     /// Of a table that may have so many entries. `direct`: see there.
     pub fn new(packing: Packing, direct: Option<u32>, most: usize) -> Exact {
-        let slots = vec![0; 1 << direct.unwrap_or(FEWEST)];
+        let slots = Lines::zeroed(1 << direct.unwrap_or(FEWEST));
         Exact { slots, shift: u64::from(64 - FEWEST), taken: 0, most, packing, direct }
     }
 
@@ -230,10 +231,9 @@ impl Exact {
         while 1 << bits > STEPS && takes(1 << bits) < self.most && bits < MOST_BITS {
             bits += 1;
         }
-        let before = std::mem::take(&mut self.slots);
-        self.slots = vec![0; 1 << bits];
+        let before = std::mem::replace(&mut self.slots, Lines::zeroed(1 << bits));
         self.shift = u64::from(64 - bits);
-        for slot in before.into_iter().filter(|slot| *slot != 0) {
+        for slot in before.iter().copied().filter(|slot| *slot != 0) {
             let mut at = self.place(slot);
             while self.slots[at] != 0 {
                 at = self.behind(at);

@@ -11,6 +11,7 @@ use std::mem::offset_of;
 use p4lang::sizes::nodes;
 use smallvec::SmallVec;
 
+use super::lines::Lines;
 use super::pieces::make_room;
 
 /// No prefix; no parent.
@@ -39,7 +40,7 @@ impl Run {
     }
 }
 
-/// Where native code finds what a walk needs: offsets, given where the trie and where in a `Vec` its pointer is.
+/// Where native code finds what a walk needs: offsets, given where the trie is.
 pub(crate) struct Places {
     pub words: usize,
     pub root: usize,
@@ -51,10 +52,10 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    pub fn new(trie: usize, word_pointer: usize) -> Places {
+    pub fn new(trie: usize) -> Places {
         let way = trie + offset_of!(Lpm, way);
         Places {
-            words: trie + offset_of!(Lpm, words) + word_pointer,
+            words: trie + offset_of!(Lpm, words) + Lines::WORDS,
             root: trie + offset_of!(Lpm, root),
             way_bytes: way + offset_of!(Way, bytes),
             way_mask: way + offset_of!(Way, mask),
@@ -107,7 +108,7 @@ struct Way {
 pub struct Lpm {
     width: u32,
     /// What a lookup reads: for each node its head and then its runs, value in the low half.
-    words: Vec<u64>,
+    words: Lines,
     /// What an update reads. The first is the root, whose place in `words` is `root`.
     parts: Vec<Parts>,
     root: u32,
@@ -130,7 +131,7 @@ impl Lpm {
         let most = nodes(width, prefixes.into()).min(1 << 40) as usize;
         let mut lpm = Lpm {
             width,
-            words: Vec::new(),
+            words: Lines::new(),
             parts: Vec::new(),
             root: 0,
             way: Way::default(),
@@ -141,8 +142,8 @@ impl Lpm {
             most_words: GRAIN * (2 * most + 3 * prefixes.min(1 << 40) as usize),
         };
         let (empty, _) = lpm.encode(&Parts::default());
-        lpm.words.extend(empty);
-        lpm.words.resize(lpm.words.len().next_multiple_of(GRAIN), 0);
+        lpm.words.reach(empty.len().next_multiple_of(GRAIN), 0);
+        lpm.words[..empty.len()].copy_from_slice(&empty);
         lpm.new_node(NONE);
         lpm.find_way();
         lpm
@@ -363,8 +364,7 @@ impl Lpm {
                 Some(at) => at,
                 None => {
                     let at = self.words.len();
-                    make_room(&mut self.words, wanted * GRAIN, self.most_words);
-                    self.words.resize(at + wanted * GRAIN, 0);
+                    self.words.reach(at + wanted * GRAIN, self.most_words);
                     at as u32
                 }
             };

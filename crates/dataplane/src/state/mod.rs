@@ -4,6 +4,8 @@
 
 mod aging;
 pub(crate) mod exact;
+#[allow(unsafe_code, reason = "memory that begins where a line of the cache does")]
+pub(crate) mod lines;
 #[allow(unsafe_code, reason = "instructions that the processor has, as was asked")]
 pub mod lpm;
 pub mod meter;

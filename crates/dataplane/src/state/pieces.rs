@@ -13,7 +13,7 @@ use super::words::WordHasher;
 const FEW: usize = 4096;
 
 /// Elements up to which a list grows twofold.
-const SHORT: usize = 256;
+pub(super) const SHORT: usize = 256;
 
 /// Of a larger map: each grows by itself.
 const PIECES: usize = 256;

@@ -6,13 +6,13 @@
 use p4lang::ir::{ActionId, MatchKind, Program, Table};
 
 use super::exact::{Keys, Packing};
-use super::pieces::make_room;
+use super::lines::Lines;
 use super::target::Target;
 use super::words::words;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Rows {
-    pub words: Vec<u64>,
+    pub words: Lines,
     shape: Shape,
     /// Words of as many rows as there may be, but for those of the program's entries.
     most: usize,
@@ -47,7 +47,7 @@ impl Rows {
 
     /// Of a table that may have so many entries.
     pub fn new(shape: Shape, size: usize) -> Rows {
-        Rows { words: Vec::new(), shape, most: size.saturating_add(1).saturating_mul(shape.stride) }
+        Rows { words: Lines::new(), shape, most: size.saturating_add(1).saturating_mul(shape.stride) }
     }
 
     /// Where a numbered row begins, in words from the first, which is number 0.
@@ -79,18 +79,10 @@ impl Rows {
         self.words[start as usize..].as_ptr()
     }
 
-    /// Has so many words at least.
-    fn reach(&mut self, end: usize) {
-        if let Some(more) = end.checked_sub(self.words.len()) {
-            make_room(&mut self.words, more, self.most);
-            self.words.resize(end, 0);
-        }
-    }
-
     /// Sets the key of a numbered row.
     pub fn set_key(&mut self, number: u32, key: &[u64]) {
         let start = self.start(number) as usize;
-        self.reach(start + self.shape.stride);
+        self.words.reach(start + self.shape.stride, self.most);
         self.words[start..start + self.shape.key].copy_from_slice(key);
     }
 
@@ -98,7 +90,7 @@ impl Rows {
     pub fn set(&mut self, number: u32, target: &Target) {
         let start = self.start(number) as usize;
         let end = start + self.shape.stride;
-        self.reach(end);
+        self.words.reach(end, self.most);
         let hit = if number == 0 { 0 } else { Rows::HIT };
         let row = &mut self.words[start + self.shape.key..end];
         row.fill(0);

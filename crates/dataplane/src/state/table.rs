@@ -16,6 +16,7 @@ use p4lang::ir::{EntryMatch, MatchKind, Program, Table, TableId};
 
 use super::aging::Aging;
 use super::exact::{Exact, Packing, direct};
+use super::lines::Lines;
 use super::lpm::{Lpm, Places};
 use super::meter::{Color, MeterCell};
 use super::pieces::{Counts, Pieces, make_room};
@@ -540,7 +541,7 @@ impl TableState {
     }
 }
 
-/// Where native code finds what it searches by itself: offsets within a [`TableState`], given where a `Vec` has its pointer.
+/// Where native code finds what it searches by itself: offsets within a [`TableState`].
 pub(crate) struct Searched {
     pub slots: usize,
     pub shift: usize,
@@ -549,13 +550,13 @@ pub(crate) struct Searched {
 }
 
 impl Searched {
-    pub fn new(word_pointer: usize) -> Searched {
+    pub fn new() -> Searched {
         let exact = offset_of!(TableState, exact);
         Searched {
-            slots: exact + offset_of!(Exact, slots) + word_pointer,
+            slots: exact + offset_of!(Exact, slots) + Lines::WORDS,
             shift: exact + offset_of!(Exact, shift),
-            rows: offset_of!(TableState, rows) + offset_of!(Rows, words) + word_pointer,
-            trie: Places::new(offset_of!(TableState, trie), word_pointer),
+            rows: offset_of!(TableState, rows) + offset_of!(Rows, words) + Lines::WORDS,
+            trie: Places::new(offset_of!(TableState, trie)),
         }
     }
 }
