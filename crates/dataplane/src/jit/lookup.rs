@@ -13,7 +13,7 @@ use p4lang::ir::{MatchKind, TableId};
 
 use super::function::{Gen, Limbs, Region};
 use super::services;
-use crate::state::exact::{Packing, ROW, TAKEN, direct, multiplier};
+use crate::state::exact::{GROUP, Packing, ROW, TAKEN, direct, grouped, multiplier};
 use crate::state::lpm::{DENSE, HEAD, NONE, Places};
 use crate::state::rows::Shape;
 use crate::state::table::{Searched, TableState, prioritised};
@@ -55,8 +55,12 @@ impl Gen<'_, '_> {
             }
             keys if shape.key <= MOST_WORDS && keys.iter().all(|key| key.kind == MatchKind::Exact) => {
                 let widths: Vec<u32> = keys.iter().map(|key| key.expr.width).collect();
-                let key = self.packed(&Packing::of(&widths), key);
-                return self.search_exact(&table, &key);
+                return self.search_exact(
+                    &table,
+                    &Packing::of(&widths),
+                    key,
+                    grouped(declared.size as usize),
+                );
             }
             _ => {}
         }
@@ -118,7 +122,8 @@ impl Gen<'_, '_> {
     }
 
     /// See [`crate::state::exact`].
-    fn search_exact(&mut self, table: &Table, key: &[Value]) -> Value {
+    fn search_exact(&mut self, table: &Table, packing: &Packing, unpacked: &[Value], grouped: bool) -> Value {
+        let key = self.packed(packing, unpacked);
         let slots = self.load_fixed(I64, Region::State, table.at, table.searched.slots as i32);
         let shift = self.load_fixed(I64, Region::State, table.at, table.searched.shift as i32);
         let mut hash = None;
@@ -138,6 +143,8 @@ impl Gen<'_, '_> {
         let tag = self.b.ins().bor(tag, taken);
         let place = self.variable();
         let first = self.b.ins().ushr(hash, shift);
+        let step = if grouped { GROUP } else { 1 };
+        let first = if grouped { self.b.ins().band_imm_s(first, -(GROUP as i64)) } else { first };
         self.b.def_var(place, first);
         let row = self.variable();
         self.b.def_var(row, table.rows);
@@ -147,12 +154,13 @@ impl Gen<'_, '_> {
         let at = self.b.use_var(place);
         let offset = self.shl_const(at, 3);
         let slot = self.b.ins().iadd(slots, offset);
-        let slot = self.load(I64, Region::State, slot, 0);
-        let known = self.b.ins().band_imm_s(slot, !ROW as i64);
-        let alike = self.b.ins().icmp(IntCC::Equal, known, tag);
-        self.branch(alike, same, other);
+        let known: Limbs = (0..step).map(|n| self.load(I64, Region::State, slot, 8 * n as i32)).collect();
+        // The row's start, if the slot or one of the group has the tag.
+        let untagged: Limbs = known.iter().map(|slot| self.b.ins().bxor(*slot, tag)).collect();
+        let start = untagged.into_iter().reduce(|a, b| self.least(a, b)).expect("a step is one slot or more");
+        let high = self.shr_const(start, 32);
+        self.branch(high, other, same);
         self.start(same);
-        let start = self.and_const(slot, ROW);
         let offset = self.shl_const(start, 3);
         let candidate = self.b.ins().iadd(table.rows, offset);
         let mut differs = None;
@@ -163,12 +171,23 @@ impl Gen<'_, '_> {
         }
         let Some(differs) = differs else { return table.rows };
         self.b.def_var(row, candidate);
-        self.branch(differs, next, found);
+        let alike = if grouped { self.block() } else { next };
+        self.branch(differs, alike, found);
+        if grouped {
+            // Two keys with one tag.
+            self.start(alike);
+            self.b.set_cold_block(alike);
+            let words = self.iconst(unpacked.len() as u64);
+            let key = self.spill(unpacked);
+            let searched = self.call_value(services::row as *const u8, &[table.at, key, words]);
+            self.b.def_var(row, searched);
+            self.jump(found);
+        }
         self.start(other);
         self.b.def_var(row, table.rows);
-        self.branch(slot, next, found);
+        self.branch(known[step - 1], next, found);
         self.start(next);
-        let behind = self.add_const(at, 1);
+        let behind = self.add_const(at, step as i64);
         let ones = self.iconst(u64::MAX);
         let mask = self.b.ins().ushr(ones, shift);
         let behind = self.b.ins().band(behind, mask);
@@ -177,6 +196,11 @@ impl Gen<'_, '_> {
         self.seal(look);
         self.start(found);
         self.b.use_var(row)
+    }
+
+    fn least(&mut self, a: Value, b: Value) -> Value {
+        let less = self.b.ins().icmp(IntCC::UnsignedLessThan, a, b);
+        self.b.ins().select(less, a, b)
     }
 
     /// See [`crate::state::lpm`].

@@ -1,8 +1,9 @@
 //! Exact match: an index of rows that begin with their keys, in a shape that native code searches by itself.
 //!
 //! There is a power of two of *slots*, each a word: in the low half where a row begins, counted in words from the first row, in the
-//! high half bits of its key's hash; 0 is a free one. From a key's place on, one slot behind the other is looked at until one leads to a row with the key, or is free. So a
-//! lookup reads a slot or two, and the row.
+//! high half bits of its key's hash; 0 is a free one. From a key's place on, one slot behind the other is looked at until one leads to a row with the key, or is free. Places are
+//! those of groups of four slots, half a line of the cache, if the table may have thousands of entries ([`grouped`]): a lookup looks at all four at once, without a branch that the
+//! processor would have to foresee, and only a full group without the key leads to the next one.
 //!
 //! A table with one narrow key, as by port, has a slot for each value ([`direct`]): a lookup reads that, and the row is the key's.
 
@@ -23,6 +24,15 @@ const STEPS: usize = 1 << 15;
 
 /// Up to so many, as a power of two: half a gigabyte, which the system provides as it is used.
 const MOST_BITS: u32 = 26;
+
+/// Slots of a group.
+pub(crate) const GROUP: usize = 4;
+
+/// Whether the index of a table that may have so many entries has groups. In smaller tables branches are foreseen more often, and
+/// then what comes behind a lookup need not wait for all four slots.
+pub(crate) fn grouped(most: usize) -> bool {
+    most > takes(SPARSE)
+}
 
 /// How many of so many slots may be taken.
 fn takes(slots: usize) -> usize {
@@ -116,6 +126,9 @@ impl Packing {
 pub(crate) trait Keys {
     /// The words of the key of a row.
     fn key(&self, row: u32) -> &[u64];
+
+    /// Whether a row begins with these words.
+    fn begins<const N: usize>(&self, row: u32, words: [u64; N]) -> bool;
 }
 
 #[derive(Debug)]
@@ -126,6 +139,8 @@ pub(crate) struct Exact {
     taken: usize,
     /// Entries of its table at most, but for those of the program.
     most: usize,
+    /// See [`grouped`].
+    grouped: bool,
     packing: Packing,
     /// There is a slot for each key.
     direct: Option<u32>,
@@ -146,7 +161,15 @@ impl Exact {
     /// Of a table that may have so many entries. `direct`: see there.
     pub fn new(packing: Packing, direct: Option<u32>, most: usize) -> Exact {
         let slots = Lines::zeroed(1 << direct.unwrap_or(FEWEST));
-        Exact { slots, shift: u64::from(64 - FEWEST), taken: 0, most, packing, direct }
+        Exact {
+            slots,
+            shift: u64::from(64 - FEWEST),
+            taken: 0,
+            most,
+            grouped: grouped(most),
+            packing,
+            direct,
+        }
     }
 
     /// One without entries.
@@ -164,8 +187,17 @@ impl Exact {
     }
 
     /// The row of a key, 0 if there is none. The key's words are those of the table.
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, rows: &impl Keys, key: &[u64]) -> u32 {
+        match (key, self.direct) {
+            // Most keys.
+            (&[one], None) => self.look(hash(&[one]), |row| rows.begins(row, [one])),
+            _ => self.get_other(rows, key),
+        }
+    }
+
+    #[inline(never)]
+    fn get_other(&self, rows: &impl Keys, key: &[u64]) -> u32 {
         if self.direct.is_some() {
             // A control plane may ask for a value that the key has no room for.
             return self.slots.get(key[0] as usize).map_or(0, |slot| *slot as u32);
@@ -179,17 +211,49 @@ impl Exact {
         };
         // The usual lengths apart, so that comparing takes no loop.
         match *key {
-            [one] => self.look(hash(&[one]), |row| rows.key(row) == [one]).1,
-            [one, two] => self.look(hash(&[one, two]), |row| rows.key(row) == [one, two]).1,
-            _ => self.look(hash(key), |row| rows.key(row) == key).1,
+            [one] => self.look(hash(&[one]), |row| rows.begins(row, [one])),
+            [one, two] => self.look(hash(&[one, two]), |row| rows.begins(row, [one, two])),
+            _ => self.look(hash(key), |row| rows.key(row) == key),
+        }
+    }
+
+    /// The row of a key, 0 if there is none.
+    #[inline(always)]
+    fn look(&self, hash: u64, same: impl Fn(u32) -> bool) -> u32 {
+        if self.grouped { self.look_at_groups(hash, same) } else { self.find(hash, same).1 }
+    }
+
+    /// As [`Exact::look`], of an index with groups.
+    ///
+    /// With the tag taken out of it, a slot with another one is above all rows: the least of a group is the row, if one has the tag.
+    /// Slots of a group are taken from the first on, so that the last says whether there are more behind them.
+    #[inline(always)]
+    fn look_at_groups(&self, hash: u64, same: impl Fn(u32) -> bool) -> u32 {
+        let tag = tag(hash);
+        let mut at = self.place(hash);
+        loop {
+            let group: &[u64; GROUP] = self.slots[at..].first_chunk().expect("groups are whole");
+            let [a, b, c, d] = group.map(|slot| slot ^ tag);
+            let least = a.min(b).min(c.min(d));
+            if least <= ROW {
+                if same(least as u32) {
+                    return least as u32;
+                }
+                // Two keys with one tag.
+                return self.find_cold(hash, same);
+            }
+            if group[GROUP - 1] == 0 {
+                return 0;
+            }
+            at = (at + GROUP) & (self.slots.len() - 1);
         }
     }
 
     /// The slot where the search for a key ends, and the row in it: 0 in a free one, of which there always is one.
     #[inline(always)]
-    fn look(&self, hash: u64, same: impl Fn(u32) -> bool) -> (usize, u32) {
+    fn find(&self, hash: u64, same: impl Fn(u32) -> bool) -> (usize, u32) {
         let tag = tag(hash);
-        let mut at = (hash >> self.shift) as usize;
+        let mut at = self.place(hash);
         loop {
             let slot = self.slots[at];
             if slot & !ROW == tag && same(slot as u32) {
@@ -202,12 +266,17 @@ impl Exact {
         }
     }
 
+    #[cold]
+    fn find_cold(&self, hash: u64, same: impl Fn(u32) -> bool) -> u32 {
+        self.find(hash, same).1
+    }
+
     fn behind(&self, at: usize) -> usize {
         (at + 1) & (self.slots.len() - 1)
     }
 
-    fn find(&self, rows: &impl Keys, packed: &[u64]) -> (usize, u32) {
-        self.look(hash(packed), |row| rows.key(row) == packed)
+    fn find_key(&self, rows: &impl Keys, packed: &[u64]) -> (usize, u32) {
+        self.find(hash(packed), |row| rows.key(row) == packed)
     }
 
     /// Makes a row that of the key that it begins with.
@@ -217,7 +286,7 @@ impl Exact {
             self.slots[key[0] as usize] = u64::from(row);
             return;
         }
-        let (at, before) = self.find(rows, key);
+        let (at, before) = self.find_key(rows, key);
         self.slots[at] = tag(hash(key)) | u64::from(row);
         self.taken += usize::from(before == 0);
         if self.taken > takes(self.slots.len()) {
@@ -242,9 +311,11 @@ impl Exact {
         }
     }
 
-    /// Where the search for a slot's key begins.
+    /// Where the search for a slot's key begins, by the slot or its key's hash.
+    #[inline(always)]
     fn place(&self, slot: u64) -> usize {
-        (slot >> self.shift) as usize
+        let place = (slot >> self.shift) as usize;
+        if self.grouped { place / GROUP * GROUP } else { place }
     }
 
     /// Removes the row of a key, given as [`Exact::packed`].
@@ -253,7 +324,7 @@ impl Exact {
             self.slots[packed[0] as usize] = 0;
             return;
         }
-        let (mut hole, row) = self.find(rows, packed);
+        let (mut hole, row) = self.find_key(rows, packed);
         if row == 0 {
             return;
         }
@@ -278,6 +349,19 @@ impl Exact {
     }
 }
 
+/// Keys of one word with the same tag, which begin at the same place, in an index of any size.
+#[cfg(test)]
+pub(crate) fn alike(count: u64) -> Vec<u64> {
+    // Newton's iteration for the multiplier's inverse: each step has twice as many bits.
+    let by = multiplier(0);
+    let inverse = (0..6).fold(1u64, |x, _| x.wrapping_mul(2u64.wrapping_sub(by.wrapping_mul(x))));
+    let keys = (0..count).map(|low| {
+        let spread = (0x5555_5555 << 33 | low).wrapping_mul(inverse);
+        spread ^ spread >> 32
+    });
+    keys.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashMap;
@@ -291,6 +375,10 @@ mod tests {
     impl Keys for List {
         fn key(&self, row: u32) -> &[u64] {
             &self.0[row as usize]
+        }
+
+        fn begins<const N: usize>(&self, row: u32, words: [u64; N]) -> bool {
+            self.0[row as usize].starts_with(&words)
         }
     }
 
@@ -314,12 +402,13 @@ mod tests {
                 vec![65, 63], vec![128, 1], vec![64, 64, 1], vec![128; 5],
             ]),
             by_value in any::<bool>(),
+            most in prop::sample::select(vec![100, 100_000]),
             changes in prop::collection::vec(
                 (prop::collection::vec(any::<u64>(), 10), any::<bool>(), 0u32..3), 1..200,
             ),
         ) {
             let direct = (by_value && widths == [9]).then_some(9);
-            let mut exact = Exact::new(Packing::of(&widths), direct, 100);
+            let mut exact = Exact::new(Packing::of(&widths), direct, most);
             let zero = vec![0; widths.iter().map(|width| words(*width)).sum()];
             let mut rows = List(vec![exact.packed(&zero).into()]);
             let mut map: HashMap<Vec<u64>, u32> = HashMap::new();
@@ -366,6 +455,28 @@ mod tests {
         assert_eq!(exact.get(&rows, &[0]), 1);
         exact.remove(&rows, &[0]);
         assert_eq!(exact.get(&rows, &[0]), 0);
+    }
+
+    /// More keys of one tag than a group has slots, with and without groups; each is found, and after each removal the others.
+    #[test]
+    fn keys_of_one_tag() {
+        let keys = alike(10);
+        assert!(keys.iter().all(|key| tag(hash(&[*key])) == tag(hash(&keys[..1]))));
+        let rows = List([0].iter().chain(&keys).map(|key| vec![*key]).collect());
+        for most in [100, 100_000] {
+            let mut exact = Exact::new(Packing::of(&[64]), None, most);
+            assert_eq!(exact.grouped, most > 100);
+            (1..=10).for_each(|row| exact.insert(&rows, row));
+            for gone in 0..=10u32 {
+                let found = keys.iter().map(|key| exact.get(&rows, &[*key]));
+                let expected = (1..=10).map(|row| if row > gone { row } else { 0 });
+                assert!(found.eq(expected), "{gone} of {most}");
+                if let Some(key) = keys.get(gone as usize) {
+                    exact.remove(&rows, &[*key]);
+                }
+            }
+            check(&exact, 0);
+        }
     }
 
     #[test]

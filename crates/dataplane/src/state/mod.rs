@@ -80,7 +80,7 @@ pub struct State {
     provided: bool,
 }
 
-/// What native code relies on of a program's state, in one number: the widths of keys and of action data, the sizes of registers,
+/// What native code relies on of a program's state, in one number: the widths of keys and of action data, the kinds of indexes, the sizes of registers,
 /// counters and meters, and where registers lie. A state of another shape is refused before a packet is run on it.
 pub(crate) fn shape(program: &Program) -> u64 {
     let mut all = DefaultHasher::new();
@@ -94,6 +94,7 @@ pub(crate) fn shape(program: &Program) -> u64 {
             params.iter().for_each(|param| program[param.var].width.hash(&mut all));
         }
         (table.direct_counter.is_some(), table.direct_meter.is_some(), table.support_timeout).hash(&mut all);
+        (exact::direct(table), exact::grouped(table.size as usize)).hash(&mut all);
     }
     (program.tables.len(), program.profiles.len(), program.value_sets.len()).hash(&mut all);
     for register in &program.registers {

@@ -111,4 +111,9 @@ impl Keys for Rows {
         let start = row as usize;
         &self.words[start..start + self.shape.key]
     }
+
+    #[inline(always)]
+    fn begins<const N: usize>(&self, row: u32, words: [u64; N]) -> bool {
+        self.words[row as usize..].first_chunk() == Some(&words)
+    }
 }

@@ -23,7 +23,7 @@ use super::pieces::{Counts, Pieces, make_room};
 use super::rows::{Rows, Shape};
 use super::target::SETS;
 use super::ternary::Ternary;
-use super::words::{limbs, number, words};
+use super::words::{clear_low, limbs, number, words};
 use smallvec::SmallVec;
 
 pub use super::target::{Page, Target};
@@ -361,8 +361,16 @@ impl TableState {
 
     /// Where the row begins of the entry that matches, or the default's, and what finding it has cost in units of [`crate::cost`]:
     /// that is 0 unless entries have priorities, else it depends on the entries.
-    #[inline]
+    #[inline(always)]
     fn search(&self, key: &[u64]) -> (u32, u64) {
+        match self.index {
+            Index::Exact => (self.exact.get(&self.rows, key), 0),
+            _ => self.search_other(key),
+        }
+    }
+
+    #[inline(never)]
+    fn search_other(&self, key: &[u64]) -> (u32, u64) {
         if self.live == 0 {
             return (0, 0);
         }
@@ -635,15 +643,6 @@ fn lookup_lpm(key: &[u64], at: usize, width: u32, lengths: &[(u32, Map)]) -> Opt
         }
     }
     None
-}
-
-/// Clears the low `bits` bits.
-fn clear_low(value: &mut [u64], bits: u32) {
-    let whole = (bits / 64) as usize;
-    value[..whole].fill(0);
-    if !bits.is_multiple_of(64) {
-        value[whole] &= u64::MAX << (bits % 64);
-    }
 }
 
 fn prefix_length(matches: &[EntryMatch]) -> u32 {

@@ -20,6 +20,15 @@ pub fn number(words: &[u64]) -> BigUint {
     BigUint::new(words.iter().flat_map(|w| [*w as u32, (*w >> 32) as u32]).collect())
 }
 
+/// Clears the low `bits` bits.
+pub(super) fn clear_low(value: &mut [u64], bits: u32) {
+    let whole = (bits / 64) as usize;
+    value[..whole].fill(0);
+    if !bits.is_multiple_of(64) {
+        value[whole] &= u64::MAX << (bits % 64);
+    }
+}
+
 /// A quick hasher for keys of whole words, from outside of an attacker's reach only through table entries, which the
 /// control plane writes.
 #[derive(Debug, Clone, Copy, Default)]

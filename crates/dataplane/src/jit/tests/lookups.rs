@@ -9,6 +9,7 @@ use crate::jit::Jit;
 use crate::layout::Layout;
 use crate::path;
 use crate::pipeline::Pipeline;
+use crate::state::exact::alike;
 use crate::state::table::Target;
 
 /// Keys of a prefix, of words that are packed into one and into two, and of more than are packed; then registers, indexed in all ways
@@ -78,17 +79,58 @@ fn packet(rng: &mut SplitMix) -> Vec<u8> {
     bytes
 }
 
-#[test]
-fn lookups_and_indexes_in_place() {
-    let compiled = p4lang::compile_str("lookups.p4", SOURCE, None, &p4lang::Options::default());
+/// The interpreter, native code for this processor, and for any.
+fn engines(source: &str) -> [Pipeline; 3] {
+    let compiled = p4lang::compile_str("lookups.p4", source, None, &p4lang::Options::default());
     let program = Arc::new(compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics)));
     let layout = Arc::new(Layout::new(&program).unwrap());
     let portable = Jit::portable(program.clone(), layout.clone(), path::native(&program)).unwrap();
-    let mut all = [
+    [
         Pipeline::interpreted(program.clone(), 1).unwrap(),
         Pipeline::compiled(program.clone(), 1).unwrap(),
         Pipeline::with_executor(program.clone(), layout, Arc::new(portable), 1),
-    ];
+    ]
+}
+
+#[test]
+fn lookups_and_indexes_in_place() {
+    lookups_and_indexes(SOURCE);
+}
+
+/// Of tables that may have so many entries that their slots are looked at in groups.
+#[test]
+fn lookups_in_groups() {
+    lookups_and_indexes(&SOURCE.replace("size = 4096", "size = 65536"));
+}
+
+/// More keys of one tag than a group has slots, and one that is not in the table.
+#[test]
+fn keys_of_one_tag() {
+    for size in ["4096", "65536"] {
+        let table = "table words { key = { hdr.h.e : exact; }";
+        let source = SOURCE
+            .replace("table words { key = { hdr.h.e : exact; hdr.h.f : exact; hdr.h.d : exact; }", table)
+            .replace("size = 4096", &format!("size = {size}"));
+        let keys = alike(10);
+        for mut pipeline in engines(&source) {
+            for (key, number) in keys[1..].iter().zip(1..) {
+                let target = Target::Action { action: 0, args: [number].into() };
+                pipeline.state.tables[2].insert(vec![EntryMatch::Exact((*key).into())], 0, target, false);
+            }
+            for (key, expected) in keys.iter().zip([99, 1, 2, 3, 4, 5, 6, 7, 8, 9]) {
+                let mut packet = [0; 40];
+                packet[8..16].copy_from_slice(&key.to_be_bytes());
+                let mut out = Vec::new();
+                pipeline.process(0, 1, &packet, &mut out);
+                assert_eq!(out[0].bytes[24], expected, "of {size}");
+            }
+        }
+    }
+}
+
+fn lookups_and_indexes(source: &str) {
+    let mut all = engines(source);
+    let program = all[0].program().clone();
     let mut rng = SplitMix::new(1);
     let mut hits = 0;
     for round in 0..8000 {
