@@ -284,6 +284,8 @@ impl Gen<'_, '_> {
         let child = self.shr_const(found, 32);
         let key = self.shl_const(key, 8);
         let fewer = self.add_const(more, -1);
+        // Behind the last node nothing is found.
+        let fewer = self.b.ins().select(child, fewer, child);
         for (variable, value) in [(rest, key), (left, fewer), (node, child), (best, value)] {
             self.b.def_var(variable, value);
         }

@@ -17,8 +17,8 @@ use super::pieces::make_room;
 /// No prefix; no parent.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Place of the empty node, in which every byte goes on to itself. It stands where there is no node, so that a walk need not
-/// look whether there is one: a branch that is mispredicted costs more than a few steps in the cache.
+/// Place of the empty node, in which every byte goes on to itself. It stands where there is no node, and ends a walk: most prefixes
+/// are shorter than the longest, and a branch that is mispredicted now and then costs less than a step or two for each key.
 const EMPTY: u32 = 0;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,8 +74,8 @@ pub(crate) const HEAD: usize = 5;
 pub(crate) const DENSE: u32 = 1 << 31;
 const DENSE_RUNS: usize = 128;
 
-/// Memory of nodes is given out in multiples of this many words.
-const GRAIN: usize = 4;
+/// Memory of nodes is given out in multiples of this many words, a line of the cache: most nodes have up to three runs.
+const GRAIN: usize = 8;
 
 /// What an update reads. Most nodes have one prefix, or go on with one byte: long prefixes have a chain of such.
 #[derive(Debug, Clone, Default)]
@@ -113,6 +113,8 @@ pub struct Lpm {
     parts: Vec<Parts>,
     root: u32,
     way: Way,
+    /// See [`counts_bits`].
+    counts_bits: bool,
     free: Vec<u32>,
     /// Places in `words` that are free, by their size in grains.
     spare: Vec<Vec<u32>>,
@@ -135,11 +137,12 @@ impl Lpm {
             parts: Vec::new(),
             root: 0,
             way: Way::default(),
+            counts_bits: counts_bits(),
             free: Vec::new(),
             spare: Vec::new(),
             most,
-            // Most have two grains; those with many prefixes leave behind what was too small for them.
-            most_words: GRAIN * (2 * most + 3 * prefixes.min(1 << 40) as usize),
+            // Most have one; those with many prefixes leave behind what was too small for them.
+            most_words: GRAIN * (most + 3 * prefixes.min(1 << 40) as usize / 2),
         };
         let (empty, _) = lpm.encode(&Parts::default());
         lpm.words.reach(empty.len().next_multiple_of(GRAIN), 0);
@@ -153,7 +156,7 @@ impl Lpm {
     #[inline]
     pub fn lookup(&self, key: &[u64]) -> Option<u32> {
         #[cfg(target_arch = "x86_64")]
-        if counts_bits() {
+        if self.counts_bits {
             // SAFETY: the processor has what the function is built for.
             return unsafe { self.walk_counting(key) };
         }
@@ -181,11 +184,12 @@ impl Lpm {
                 left -= way.levels;
                 key <<= 8 * way.levels;
             }
-            for _ in 0..left {
+            while left > 0 {
                 let run = self.run(at, (key >> 56) as u8);
                 best = if run.value == NONE { best } else { run.value };
                 at = run.child;
                 key <<= 8;
+                left = if at == EMPTY { 0 } else { left - 1 };
             }
         } else {
             for level in 0..levels {
@@ -426,10 +430,13 @@ impl Lpm {
 }
 
 /// Whether the processor has what [`Lpm::walk_counting`] is built for.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
 fn counts_bits() -> bool {
-    is_x86_feature_detected!("popcnt") && is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("bmi2")
+    #[cfg(target_arch = "x86_64")]
+    return is_x86_feature_detected!("popcnt")
+        && is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("bmi2");
+    #[cfg(not(target_arch = "x86_64"))]
+    false
 }
 
 /// The level in whose node a prefix ends: one of 8 bits ends in the first node, as does that of none.
