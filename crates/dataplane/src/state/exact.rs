@@ -75,6 +75,13 @@ fn tag(hash: u64) -> u64 {
     hash & !ROW | TAKEN
 }
 
+/// Where the row of a group's slot with this tag begins, the least if there are several; above all rows if there is none.
+#[inline(always)]
+fn least(group: &[u64; GROUP], tag: u64) -> u64 {
+    let [a, b, c, d] = group.map(|slot| slot ^ tag);
+    a.min(b).min(c.min(d))
+}
+
 /// Bits of a key up to which there can be a slot for each value.
 const MOST_DIRECT: u32 = 10;
 
@@ -166,7 +173,7 @@ impl Exact {
             shift: u64::from(64 - FEWEST),
             taken: 0,
             most,
-            grouped: grouped(most),
+            grouped: direct.is_none() && grouped(most),
             packing,
             direct,
         }
@@ -187,17 +194,7 @@ impl Exact {
     }
 
     /// The row of a key, 0 if there is none. The key's words are those of the table.
-    #[inline(always)]
     pub fn get(&self, rows: &impl Keys, key: &[u64]) -> u32 {
-        match (key, self.direct) {
-            // Most keys.
-            (&[one], None) => self.look(hash(&[one]), |row| rows.begins(row, [one])),
-            _ => self.get_other(rows, key),
-        }
-    }
-
-    #[inline(never)]
-    fn get_other(&self, rows: &impl Keys, key: &[u64]) -> u32 {
         if self.direct.is_some() {
             // A control plane may ask for a value that the key has no room for.
             return self.slots.get(key[0] as usize).map_or(0, |slot| *slot as u32);
@@ -217,6 +214,16 @@ impl Exact {
         }
     }
 
+    /// The row that may be that of a key of one word, or 0: if it begins with the key, it is. Most lookups in large tables are so,
+    /// and with few instructions: then the processor has those of several packets under way, and misses of its cache overlap.
+    #[inline(always)]
+    pub fn candidate(&self, key: u64) -> u32 {
+        let hash = hash(&[key]);
+        let group = self.slots.get(self.place(hash)..).and_then(|slots| slots.first_chunk());
+        let least = group.filter(|_| self.grouped).map_or(u64::MAX, |group| least(group, tag(hash)));
+        if least <= ROW { least as u32 } else { 0 }
+    }
+
     /// The row of a key, 0 if there is none.
     #[inline(always)]
     fn look(&self, hash: u64, same: impl Fn(u32) -> bool) -> u32 {
@@ -225,7 +232,6 @@ impl Exact {
 
     /// As [`Exact::look`], of an index with groups.
     ///
-    /// With the tag taken out of it, a slot with another one is above all rows: the least of a group is the row, if one has the tag.
     /// Slots of a group are taken from the first on, so that the last says whether there are more behind them.
     #[inline(always)]
     fn look_at_groups(&self, hash: u64, same: impl Fn(u32) -> bool) -> u32 {
@@ -233,8 +239,7 @@ impl Exact {
         let mut at = self.place(hash);
         loop {
             let group: &[u64; GROUP] = self.slots[at..].first_chunk().expect("groups are whole");
-            let [a, b, c, d] = group.map(|slot| slot ^ tag);
-            let least = a.min(b).min(c.min(d));
+            let least = least(group, tag);
             if least <= ROW {
                 if same(least as u32) {
                     return least as u32;

@@ -67,6 +67,12 @@ impl Rows {
         self.number((bytes / size_of::<u64>()) as u32)
     }
 
+    /// The row that begins there.
+    #[inline(always)]
+    pub fn get(&self, start: u32) -> Option<&[u64]> {
+        self.words.get(start as usize..start as usize + self.shape.stride)
+    }
+
     /// The action with its flags, and its data, of the row that begins there.
     #[inline(always)]
     pub fn action(&self, start: u32) -> &[u64] {

@@ -11,7 +11,6 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::mem::offset_of;
 
-use num_bigint::BigUint;
 use p4lang::ir::{EntryMatch, MatchKind, Program, Table, TableId};
 
 use super::aging::Aging;
@@ -23,10 +22,10 @@ use super::pieces::{Counts, Pieces, make_room};
 use super::rows::{Rows, Shape};
 use super::target::SETS;
 use super::ternary::Ternary;
-use super::words::{clear_low, limbs, number, words};
+use super::words::{clear_low, limbs, words};
 use smallvec::SmallVec;
 
-pub use super::target::{Page, Target};
+pub use super::target::{Page, Target, action_args, action_words};
 
 /// Here a smaller priority wins, in P4Runtime a larger one: the one is this less the other.
 pub const TOP_PRIORITY: u32 = i32::MAX as u32;
@@ -341,6 +340,19 @@ impl TableState {
     /// padded with zeros to those of the action with the most. `None` in place of the action: ask `lookup`.
     #[inline]
     pub fn lookup_action(&self, key: &[u64]) -> (bool, Option<Action<'_>>, u64) {
+        if let (Index::Exact, &[one]) = (&self.index, key)
+            && let row @ 1.. = self.exact.candidate(one)
+            && let Some([known, found @ ..]) = self.rows.get(row)
+            && *known == one
+            && let [action, data @ ..] = found
+        {
+            return (true, (action & Rows::INDIRECT == 0).then_some((*action as u32, data)), 0);
+        }
+        self.lookup_any(key)
+    }
+
+    #[inline(never)]
+    fn lookup_any(&self, key: &[u64]) -> (bool, Option<Action<'_>>, u64) {
         let (row, work) = self.search(key);
         let found = self.rows.action(row);
         let action = (found[0] & Rows::INDIRECT == 0).then(|| (found[0] as u32, &found[1..]));
@@ -667,29 +679,4 @@ fn key_words(matches: &[EntryMatch], widths: &[u32]) -> Words {
         }
     }
     out.into()
-}
-
-/// Action data as words.
-pub fn action_words(program: &Program, table: &Table, action: u32, args: &[BigUint]) -> Box<[u64]> {
-    let mut out = Vec::new();
-    if let Some(listed) = table.actions.get(action as usize) {
-        for (param, value) in program[listed.action].params.iter().zip(args) {
-            limbs(value, program[param.var].width, &mut out);
-        }
-    }
-    out.into()
-}
-
-/// Action data as numbers.
-pub fn action_args(program: &Program, action: p4lang::ir::ActionId, args: &[u64]) -> Vec<BigUint> {
-    let mut at = 0;
-    program[action]
-        .params
-        .iter()
-        .map(|param| {
-            let count = words(program[param.var].width);
-            at += count;
-            number(args.get(at - count..at).unwrap_or(&[]))
-        })
-        .collect()
 }

@@ -1,6 +1,10 @@
 //! What an entry of a table leads to: an action, a part of an action profile, or actions of its own to choose from.
 
+use num_bigint::BigUint;
+use p4lang::ir::{ActionId, Program, Table};
+
 use super::room::SLOT;
+use super::words::{limbs, number, words};
 
 /// Sets of actions are counted together: see [`Target::used`].
 pub(super) const SETS: u64 = u64::MAX;
@@ -116,4 +120,29 @@ impl Page {
 /// Each number as often as its weight.
 pub(super) fn weighted(of: impl Iterator<Item = (u32, u32)>) -> Vec<u32> {
     of.flat_map(|(what, weight)| std::iter::repeat_n(what, weight as usize)).collect()
+}
+
+/// Action data as words.
+pub fn action_words(program: &Program, table: &Table, action: u32, args: &[BigUint]) -> Box<[u64]> {
+    let mut out = Vec::new();
+    if let Some(listed) = table.actions.get(action as usize) {
+        for (param, value) in program[listed.action].params.iter().zip(args) {
+            limbs(value, program[param.var].width, &mut out);
+        }
+    }
+    out.into()
+}
+
+/// Action data as numbers.
+pub fn action_args(program: &Program, action: ActionId, args: &[u64]) -> Vec<BigUint> {
+    let mut at = 0;
+    program[action]
+        .params
+        .iter()
+        .map(|param| {
+            let count = words(program[param.var].width);
+            at += count;
+            number(args.get(at - count..at).unwrap_or(&[]))
+        })
+        .collect()
 }
