@@ -297,6 +297,8 @@ def test_a_shell_of_another_terminal(capsys: pytest.CaptureFixture[str]) -> None
         for line, why in (
             ("xterm h1 h9", "there is no host 'h9'; "),
             ("xterm", "write xterm and a host, as: xterm h1"),
+            ("pingall h1", "pingall stands alone; write: pingall"),
+            ("h1 &", "write h1 and a command, as: h1 ip addr"),
             ("kill", "write kill and a number that `jobs` shows, as: kill 1"),
             ("kill 1", "there is no '1' in the background; nothing goes on there"),
         ):

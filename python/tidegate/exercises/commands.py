@@ -83,6 +83,8 @@ def run(net: LiveTopology, line: str, *, interactive: bool = False) -> bool:
             raise TidegateError("write iperf H1 H2, or iperf H1 H2 SECONDS")
         case ["xterm" | "gterm"]:
             raise TidegateError("write xterm and a host, as: xterm h1")
+        case [known_word, _, *_] if known_word in WORDS:
+            raise TidegateError(f"{word} stands alone; write: {word}")
         case _:
             words = (*net.topology.hosts, *net.switches, *WORDS)
             raise TidegateError(
@@ -100,7 +102,7 @@ def with_addresses(net: LiveTopology, text: str) -> str:
 
 
 def _at_host(net: LiveTopology, host: str, text: str, interactive: bool) -> bool:
-    if not text:
+    if not text.rstrip("& "):
         raise TidegateError(f"write {host} and a command, as: {host} ip addr")
     command = with_addresses(net, text)
     if command.endswith("&") and not command.endswith("&&"):
