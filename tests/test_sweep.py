@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from conftest import Run as Command
 from tidegate import TidegateError, experiments
 from tidegate.experiments import digests, find, sweep, tune
 from tidegate.experiments.answer import Answer
@@ -429,6 +430,20 @@ def test_an_error_of_the_executor_is_not_one_of_the_storage(
     with pytest.raises(type(error)) as raised:
         tune.run(task(), trials=1, out=tmp_path / "x", executor=Failing())
     assert raised.value is error
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["sweep", NAME, "--over", "mtu=900,1500", "--set", "mtu=600"], "mtu is in --over and in --set"),
+        (["tune", NAME, "--range", "mtu=900:1500", "--set", "mtu=600"], "mtu is in --range and in --set"),
+        (["run", NAME, "--view-port", "9000"], "--view-port is for --view; give it too"),
+    ],
+)
+def test_options_of_which_one_would_not_count(tidegate: Command, words: list[str], said: str) -> None:
+    refused = tidegate(*words, "--quick")
+    assert refused.code == 1
+    assert said in refused.err
 
 
 def test_a_parameter_with_the_name_of_a_run_s_column_is_not_varied() -> None:

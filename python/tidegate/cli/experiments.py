@@ -194,6 +194,8 @@ def run(
         )
 
     most = beside(threads, cluster)
+    if view_port and not view:
+        raise TidegateError("--view-port is for --view; give it too")
     if view and cluster is not None:
         raise TidegateError("--view shows runs of this process; leave out --cluster")
     with ExitStack() as stack:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from tidegate._core import TidegateError
 from tidegate.cli.carrying import ClusterOption, ClusterSettings, beside, carrying
 from tidegate.cli.output import print_json, warn
 from tidegate.options import FirstSeed, Json, Quick, Repeat, Resume, Settings, Threads, results_folder
@@ -25,6 +27,14 @@ Where = Annotated[
         "--where", metavar="NAME=VALUE", help="Of the rows, those with this value only.", show_default=False
     ),
 ]
+
+
+def _demand_apart(settings: list[str] | None, varied: Iterable[str], option: str) -> None:
+    """Refuse a parameter that is both set and varied: only one of them would count."""
+    given = {text.partition("=")[0].strip() for text in settings or []}
+    for name in varied:
+        if name in given:
+            raise TidegateError(f"{name} is in {option} and in --set; leave one of them out")
 
 
 def sweep(
@@ -72,6 +82,7 @@ def sweep(
     experiments.demand_backend(one, "sim")
     parameters = experiments.with_settings(one, settings or [], quick)
     values = sweeps.read_over(one, over, quick)
+    _demand_apart(settings, values, "--over")
     if column is not None:
         Column.parse(column)
     conditions = tuple(condition(text) for text in where or [])
@@ -168,12 +179,14 @@ def tune(
 
     one = experiments.find(experiment)
     experiments.demand_backend(one, "sim")
+    varied = tuple(tuning.Range.parse(text, one) for text in ranges)
+    _demand_apart(settings, [one.name for one in varied], "--range")
     objectives = [tuning.Objective(Column.parse(text), False) for text in minimise or []]
     objectives += [tuning.Objective(Column.parse(text), True) for text in maximise or []]
     task = tuning.Task(
         experiment,
         experiments.with_settings(one, settings or [], quick),
-        tuple(tuning.Range.parse(text, one) for text in ranges),
+        varied,
         tuple(objectives),
         tuple(range(seed, seed + repeat)),
         tuple(condition(text) for text in where or []),
