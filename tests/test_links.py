@@ -55,6 +55,8 @@ def test_a_receive_buffer_holds_a_few_segments() -> None:
         ("1. BDP", "a - b: '1. BDP' does not begin with a number"),
         ("\u0661 packets", "a - b: '\u0661 packets' does not begin with a number"),
         ("1.5 packets", "a - b: '1.5 packets' is not a whole number of packets"),
+        ("1 BPD", "a - b: the queue '1 BPD': `1 BPD` is not a size: no unit `BPD`"),
+        ("10", "write it as in `128 KiB`, `100 packets` or `1 BDP`"),
         (f"{'9' * 5000} packets", "99999999999999999999 is not a queue's limit in packets (a - b)"),
         (f"{'9' * 5000} BDP", "is not a size in bytes"),
     ],

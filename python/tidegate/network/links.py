@@ -198,7 +198,12 @@ def queue_limit(text: str, rate: int, rtt: int, where: str) -> tuple[int | None,
     for part in text.split(","):
         match = re.fullmatch(r"\s*([\d_.]*)\s*(packets?|BDP)\s*", part)
         if match is None:
-            size = units.size(part)
+            try:
+                size = units.size(part)
+            except TidegateError as error:
+                raise TidegateError(
+                    f"{where}: the queue {text!r}: {error}, `100 packets` or `1 BDP`"
+                ) from None
             continue
         if re.fullmatch(r"\d+(_\d+)*(\.\d+)?", match[1], re.ASCII) is None:
             raise TidegateError(
