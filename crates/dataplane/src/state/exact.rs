@@ -2,7 +2,7 @@
 //!
 //! There is a power of two of *slots*, each a word: in the low half where a row begins, counted in words from the first row, in the
 //! high half bits of its key's hash; 0 is a free one. From a key's place on, one slot behind the other is looked at until one leads to a row with the key, or is free. Places are
-//! those of groups of four slots, half a line of the cache, if the table may have thousands of entries ([`grouped`]): a lookup looks at all four at once, without a branch that the
+//! those of groups of four slots, half a line of the cache, if the table may have very many entries ([`grouped`]): a lookup looks at all four at once, without a branch that the
 //! processor would have to foresee, and only a full group without the key leads to the next one.
 //!
 //! A table with one narrow key, as by port, has a slot for each value ([`direct`]): a lookup reads that, and the row is the key's.
@@ -28,10 +28,10 @@ const MOST_BITS: u32 = 26;
 /// Slots of a group.
 pub(crate) const GROUP: usize = 4;
 
-/// Whether the index of a table that may have so many entries has groups. In smaller tables branches are foreseen more often, and
-/// then what comes behind a lookup need not wait for all four slots.
+/// Whether the index of a table that may have so many entries has groups. In smaller ones, or those of which a part is in use, branches
+/// are foreseen more often, and then what comes behind a lookup need not wait for all four slots.
 pub(crate) fn grouped(most: usize) -> bool {
-    most > takes(SPARSE)
+    most > 1 << 16
 }
 
 /// How many of so many slots may be taken.

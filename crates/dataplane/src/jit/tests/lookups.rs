@@ -100,13 +100,13 @@ fn lookups_and_indexes_in_place() {
 /// Of tables that may have so many entries that their slots are looked at in groups.
 #[test]
 fn lookups_in_groups() {
-    lookups_and_indexes(&SOURCE.replace("size = 4096", "size = 65536"));
+    lookups_and_indexes(&SOURCE.replace("size = 4096", "size = 65537"));
 }
 
 /// More keys of one tag than a group has slots, and one that is not in the table.
 #[test]
 fn keys_of_one_tag() {
-    for size in ["4096", "65536"] {
+    for size in ["4096", "65537"] {
         let table = "table words { key = { hdr.h.e : exact; }";
         let source = SOURCE
             .replace("table words { key = { hdr.h.e : exact; hdr.h.f : exact; hdr.h.d : exact; }", table)
