@@ -314,6 +314,11 @@ control D(packet_out p, in H h) { apply {} }\n";
             "P(), V(), W(), E(), V(), D()",
             "it is a method: `isValid()`",
         ),
+        (
+            "header A { } control W(inout H h, inout M m, inout standard_metadata_t s) { A x; apply { x.setValid(); s.egress_spec = x.b; } }",
+            "P(), V(), W(), E(), V(), D()",
+            "it has no fields",
+        ),
     ] {
         let text = format!("{head}{declared}\nV1Switch({switch}) main;\n");
         let compiled = p4lang::compile_str("t.p4", &text, None, &Options::default());

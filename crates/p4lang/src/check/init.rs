@@ -278,6 +278,7 @@ impl Checker {
                 format!("it is a method: `{}()`", name.name)
             }
             Some(other) => format!("did you mean `{other}`?"),
+            None if names.is_empty() => "it has no fields".into(),
             None => {
                 format!("it has {}", names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", "))
             }
