@@ -18,6 +18,9 @@ const WORD: usize = size_of::<u64>();
 /// Bytes of a line.
 const LINE: usize = 64;
 
+/// Words from which on a list begins where a large page does: what is skipped for it is a quarter of its room at most.
+const ALIGNED: usize = 4 * LARGE / WORD;
+
 /// Bytes up to which a list that is used all over from the start is in large pages. Beyond, the system provides what is used.
 const SPREAD: usize = 64 << 20;
 
@@ -59,7 +62,7 @@ impl Lines {
     /// None, with room for so many at least.
     fn room(capacity: usize) -> Result<Lines, Layout> {
         let capacity = capacity.max(1).checked_next_multiple_of(LINE / WORD).unwrap_or(usize::MAX);
-        let beginning = if capacity < LARGE / WORD { LINE } else { LARGE };
+        let beginning = if capacity < ALIGNED { LINE } else { LARGE };
         let bytes = capacity.saturating_mul(WORD).saturating_add(beginning - WORD);
         let Ok(layout) = Layout::from_size_align(bytes, WORD) else { return Err(Layout::new::<u64>()) };
         // SAFETY: the layout is of some bytes.
@@ -152,7 +155,7 @@ mod tests {
     #[test]
     fn as_a_vec() {
         let large = LARGE / WORD;
-        for most in [0, 300, 3 * large + 5] {
+        for most in [0, 300, 3 * large + 5, 4 * large + 5] {
             let (mut lines, mut list) = (Lines::new(), Vec::new());
             for len in (0..600).chain([large - 1, large, large + 1, 2 * large, 3 * large + 5]) {
                 lines.reach(len, most);
@@ -164,7 +167,7 @@ mod tests {
                 if len < 600 {
                     assert_eq!(*lines, *list);
                 }
-                let to = if lines.capacity < large { LINE } else { LARGE };
+                let to = if lines.capacity < ALIGNED { LINE } else { LARGE };
                 assert!(len == 0 || lines.as_ptr().addr().is_multiple_of(to));
             }
             assert!(*lines == *list && *lines.clone() == *list);
@@ -188,11 +191,11 @@ mod tests {
 
     #[test]
     fn zeros() {
-        for len in [1, 8, 300, LARGE / WORD] {
+        for len in [1, 8, 300, ALIGNED] {
             let mut lines = Lines::zeroed(len);
             assert!(lines.len() == len && lines.iter().all(|word| *word == 0));
             lines.fill(7);
-            assert!(lines.as_ptr().addr().is_multiple_of(if len < LARGE / WORD { LINE } else { LARGE }));
+            assert!(lines.as_ptr().addr().is_multiple_of(if len < ALIGNED { LINE } else { LARGE }));
         }
     }
 }

@@ -142,7 +142,7 @@ impl Lpm {
             spare: Vec::new(),
             most,
             // Most have one; those with many prefixes leave behind what was too small for them.
-            most_words: GRAIN * (most + 3 * prefixes.min(1 << 40) as usize / 2),
+            most_words: GRAIN * (most + 3 * prefixes.min(1 << 40) as usize),
         };
         let (empty, _) = lpm.encode(&Parts::default());
         lpm.words.reach(empty.len().next_multiple_of(GRAIN), 0);
