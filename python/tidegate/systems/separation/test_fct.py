@@ -148,7 +148,9 @@ def test_the_least_buffer_of_a_class_is_a_parameter(floor: int) -> None:
     experiment = find("separation.fct")
     settings = {"contenders": ("rtt-4",), "arrivals": ("once",), "flows": 8, "rate_mbps": RATE_MBPS}
     plan = experiment.planned({**experiment.parameters(), **settings, "floor_packets": floor})
-    net = plan.cases[0].network(1)
+    make = plan.cases[0].network
+    assert callable(make)
+    net = make(1)
     controller, *_ = [one for one, _ in net.controllers]
     net.run("1.5 s", seed=1)
     assert isinstance(controller, SeparationController)
