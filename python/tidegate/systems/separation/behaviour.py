@@ -8,6 +8,7 @@ cannot be told apart stays so: `separation.cca` has the confusion matrix on runs
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -100,16 +101,17 @@ def figures(seen: Observed, skip_s: float = 5.0) -> list[float] | None:
     events = _events(resent, max(1, round(3 * base / PERIOD_S)))
     kept, middle = _around(flight, events, base)
     pauses = _pauses(rate)
+    # Logarithms of the C library: NumPy's differ in the last bit from processor to processor.
     return [
-        float(np.log10(1e-6 + resent.sum() / packets)),
-        float(np.log10(0.01 + max(0.0, np.median(rtt) / base - 1))),
+        math.log10(1e-6 + resent.sum() / packets),
+        math.log10(0.01 + max(0.0, np.median(rtt) / base - 1)),
         float(flight.std() / flight.mean()),
         kept,
         middle,
         float(min((rate[at] for at in pauses), default=np.median(rate)) / np.median(rate)),
         float(np.median(np.diff(pauses)) * PERIOD_S) if len(pauses) > 2 else 30.0,
         _cycle(rate, base),
-        float(np.log10(np.median(np.diff(events)) * PERIOD_S / base)) if len(events) > 1 else 4.0,
+        math.log10(np.median(np.diff(events)) * PERIOD_S / base) if len(events) > 1 else 4.0,
     ]
 
 
