@@ -74,6 +74,21 @@ pub enum Type {
     Unknown,
 }
 
+impl Type {
+    /// Whether no variable, parameter of an action or part of another type has this type.
+    pub fn has_no_values(&self) -> bool {
+        matches!(
+            self,
+            Type::Void
+                | Type::DontCare
+                | Type::Extern(..)
+                | Type::Parser(..)
+                | Type::Control(..)
+                | Type::Package(..)
+        )
+    }
+}
+
 #[derive(Debug, Clone, Default)]
 pub struct Hir {
     pub defs: Vec<Def>,

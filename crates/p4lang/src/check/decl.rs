@@ -318,17 +318,8 @@ impl Checker {
                 if param.direction == Direction::None {
                     bare = true;
                     let ty = c.param(*id).ty;
-                    // No action has a parameter of one of these.
-                    let refused = matches!(
-                        ty,
-                        Type::Void
-                            | Type::DontCare
-                            | Type::Extern(..)
-                            | Type::Parser(..)
-                            | Type::Control(..)
-                            | Type::Package(..)
-                    );
-                    if !refused
+                    // No action has a parameter without values.
+                    if !ty.has_no_values()
                         && !matches!(
                             ty,
                             Type::Bits { .. }

@@ -25,15 +25,7 @@ impl Checker {
 
     /// Elements of a tuple, list or stack: types that have values.
     pub(super) fn element_rules(&mut self, written: &TypeRef, ty: &Type) -> bool {
-        let bad = matches!(
-            ty,
-            Type::Void
-                | Type::DontCare
-                | Type::Extern(..)
-                | Type::Parser(..)
-                | Type::Control(..)
-                | Type::Package(..)
-        );
+        let bad = ty.has_no_values();
         if bad {
             let shown = self.show(ty);
             self.error("bad-type", written.span, format!("`{shown}` cannot be part of another type")).help =
