@@ -11,7 +11,6 @@ import argparse
 import json
 import os
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -19,8 +18,9 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
+from turns import in_turns, print_ratios
+
 HERE = Path(__file__).resolve().parent
-KINDS = ("alone", "page", "reader")
 GOAL = 1.03
 PATIENCE_S = 120
 
@@ -80,21 +80,9 @@ def main() -> None:
     given = parser.parse_args()
     # In the background it may be ignored, and would be by the runs.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    runs: dict[str, list[dict[str, float]]] = {kind: [] for kind in KINDS}
-    for number in range(given.rounds):
-        for kind in KINDS[number % 3 :] + KINDS[: number % 3]:
-            runs[kind].append(measure(kind, given.seconds, given.rate))
-    for what, unit in (("goodput", "Mbit/s of goodput"), ("processor", "s of processor")):
-        alone = [one[what] for one in runs["alone"]]
-        print(f"alone   {statistics.median(alone):.2f} {unit} ({min(alone):.2f} to {max(alone):.2f})")
-        for kind in KINDS[1:]:
-            ratios = [one[what] / base for one, base in zip(runs[kind], alone, strict=True)]
-            median = statistics.median(ratios)
-            held = median >= 1 / GOAL if what == "goodput" else median <= GOAL
-            each = " ".join(f"{ratio:.3f}" for ratio in ratios)
-            print(
-                f"{kind:7} {unit:18} {median:.3f} (goal 3 %: {'holds' if held else 'DOES NOT HOLD'}; {each})"
-            )
+    runs = in_turns(given.rounds, lambda kind: measure(kind, given.seconds, given.rate))
+    print_ratios(runs, "goodput", "Mbit/s of goodput", lambda ratio: ratio >= 1 / GOAL)
+    print_ratios(runs, "processor", "s of processor", lambda ratio: ratio <= GOAL)
 
 
 if __name__ == "__main__":

@@ -19,14 +19,13 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
+from turns import KINDS, in_turns, print_ratios
 from watched import processor_s
 
 HERE = Path(__file__).resolve().parent
 PROGRAM = HERE.parent / "examples/p4/learning_switch/learning_switch.p4"
 FLOOD = "mc_mgrp_create 1\nmc_node_create 0 1 2\nmc_node_associate 1 0\n"
-KINDS = ("alone", "page", "reader")
 GOAL = 0.97
 
 
@@ -120,19 +119,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=5)
     parser.add_argument("--rate", default="0", help="of the flow, as 1G; 0: as fast as it goes")
     given = parser.parse_args()
-    runs: dict[str, list[dict[str, Any]]] = {kind: [] for kind in KINDS}
-    for number in range(given.rounds):
-        for kind in KINDS[number % 3 :] + KINDS[: number % 3]:
-            runs[kind].append(measure(kind, given.seconds, given.rate))
-    for what, name in (("gbps", "Gbit/s"), ("processor", "s of processor a Gbit")):
-        alone = [one[what] for one in runs["alone"]]
-        print(f"alone   {statistics.median(alone):.3f} {name}")
-        for kind in KINDS[1:]:
-            ratios = [one[what] / base for one, base in zip(runs[kind], alone, strict=True)]
-            median = statistics.median(ratios)
-            held = median >= GOAL if what == "gbps" else median <= 1 / GOAL
-            each = " ".join(f"{ratio:.3f}" for ratio in ratios)
-            print(f"{kind:7} {name:22} {median:.3f} ({'holds' if held else 'DOES NOT HOLD'}; {each})")
+    runs = in_turns(given.rounds, lambda kind: measure(kind, given.seconds, given.rate))
+    print_ratios(runs, "gbps", "Gbit/s", lambda ratio: ratio >= GOAL)
+    print_ratios(runs, "processor", "s of processor a Gbit", lambda ratio: ratio <= 1 / GOAL)
     for kind in KINDS:
         print(
             f"{kind:7} {statistics.median(one['idle'] for one in runs[kind]):.1f} ms of processor a second without traffic"
