@@ -145,14 +145,17 @@ class Measured:
     utilisation: float
     queue_ms: float
     queue_p99_ms: float
+    queue_max_ms: float
     rtt_ms: float
     goodput: pl.Series
 
 
-def measured(net: Network, backend: str, until: str, since: float = WARM_UP_S) -> Measured:
+def measured(
+    net: Network, backend: str, until: str, since: float = WARM_UP_S, late_ms: float = 8
+) -> Measured:
     result = net.run(until, backend=backend, progress=False)
     if backend == "live":
-        watched(result)
+        watched(result, late_ms)
     late = pl.col("time_s") > since
     queue = result.queue_samples.filter(late & (pl.col("queue") == "s -> b"))
     spent = queue["time_s"][-1] - queue["time_s"][0]
@@ -160,6 +163,7 @@ def measured(net: Network, backend: str, until: str, since: float = WARM_UP_S) -
         (queue["busy_s"][-1] - queue["busy_s"][0]) / spent,
         queue["queue_delay_ms"].mean(),
         queue["queue_delay_ms"].quantile(0.99) or 0.0,
+        queue["queue_delay_ms"].max(),
         result.flow_samples.filter(late)["srtt_ms"].mean(),
         result.goodput_mbps(since)["goodput_mbps"],
     )
@@ -258,11 +262,12 @@ def test_timely_follows_the_rtt_or_stamps_as_the_simulated_one(signal: str) -> N
         net, _, sender = star("20 Mbit/s", 20, segmentation_offload=None)
         for name in ("a1", "a2"):
             sender(name, "timely", control_options=options)
-        return measured(net, backend, "6 s", 2.0)
+        # It falls by up to half where an RTT rises by a few milliseconds, as behind a packet that left late.
+        return measured(net, backend, "6 s", 2.0, late_ms=1)
 
     simulated, live = run("sim"), run("live")
-    # 32 to 50 ms: T_low is no set point.
-    assert live.queue_ms == pytest.approx(simulated.queue_ms, rel=0.25)
+    # T_low is no set point: to 60 and 150 ms the queue grows in seconds between falls. Its mean is as chance has them.
+    assert live.queue_max_ms == pytest.approx(simulated.queue_max_ms, rel=0.25)
     assert live.utilisation == pytest.approx(simulated.utilisation, abs=0.04)
     assert live.goodput.sum() == pytest.approx(simulated.goodput.sum(), rel=0.04)
     assert jain(live.goodput) > 0.95
