@@ -40,15 +40,7 @@ def build(network: Network, seed: int, *, with_flows: bool) -> tuple[_core.Simul
     """The core's network, with what is to be recorded of its queues; with the flows, if its hosts are simulated."""
     core = _core.Simulation(seed)
     outside = {} if with_flows else linux_ends(network)
-    for node in network.nodes:
-        if isinstance(node, Switch):
-            core.switch(node.name, node.program.core, node.queues, node.cpu_port, node.nanoseconds)
-        elif node.kind == "host":
-            core.host(node.name)
-        else:
-            core.router(node.name)
-    for (node, link), end in outside.items():
-        assert core.host(f"{node.name}.{link.name}") == end
+    _add_nodes(network, core, outside)
     ports = {}
     for link in network.links:
         a, b = outside.get((link.a, link), link.a.number), outside.get((link.b, link), link.b.number)
@@ -63,6 +55,31 @@ def build(network: Network, seed: int, *, with_flows: bool) -> tuple[_core.Simul
         if (router, over) in outside:
             continue
         core.set_route(router.number, to.number, ports[over.number][0 if over.a is router else 1])
+    _add_taps(network, core, ports)
+    for node in network.nodes:
+        if isinstance(node, Switch):
+            _configure(network, node, core)
+    watched = [number for link in watched_links(network) for number in ports[link.number]]
+    for number in watched:
+        core.record_waits(number)
+    if network.sampling is not None:
+        core.record(network.sampling, with_flows, watched)
+    return core, ports
+
+
+def _add_nodes(network: Network, core: _core.Simulation, outside: Mapping[tuple[Node, Link], int]) -> None:
+    for node in network.nodes:
+        if isinstance(node, Switch):
+            core.switch(node.name, node.program.core, node.queues, node.cpu_port, node.nanoseconds)
+        elif node.kind == "host":
+            core.host(node.name)
+        else:
+            core.router(node.name)
+    for (node, link), end in outside.items():
+        assert core.host(f"{node.name}.{link.name}") == end
+
+
+def _add_taps(network: Network, core: _core.Simulation, ports: Ports) -> None:
     for link, switch, forward, reverse, every in network.taps:
         try:
             for tapped, number in zip(ports[link.number], (forward, reverse), strict=True):
@@ -70,25 +87,21 @@ def build(network: Network, seed: int, *, with_flows: bool) -> tuple[_core.Simul
                     core.tap(tapped, switch.number, number, every)
         except TidegateError as error:
             raise TidegateError(f"the tap of {link.name}: {error}") from None
-    for node in network.nodes:
-        if isinstance(node, Switch):
-            surface = _core.SwitchControl.of_switch(core, node.number)
-            try:
-                for link, port in node.ports:
-                    surface.act(op.PortSet(network.port(node, link), port_spec(port)))
-            except TidegateError as error:
-                raise TidegateError(f"switch {node.name}: {error}") from None
-            for line in node.commands:
-                try:
-                    surface.command(line)
-                except TidegateError as error:
-                    raise TidegateError(f"switch {node.name}: {line}: {error}") from None
-    watched = [number for link in watched_links(network) for number in ports[link.number]]
-    for number in watched:
-        core.record_waits(number)
-    if network.sampling is not None:
-        core.record(network.sampling, with_flows, watched)
-    return core, ports
+
+
+def _configure(network: Network, switch: Switch, core: _core.Simulation) -> None:
+    """The switch's ports and what its commands say."""
+    surface = _core.SwitchControl.of_switch(core, switch.number)
+    try:
+        for link, port in switch.ports:
+            surface.act(op.PortSet(network.port(switch, link), port_spec(port)))
+    except TidegateError as error:
+        raise TidegateError(f"switch {switch.name}: {error}") from None
+    for line in switch.commands:
+        try:
+            surface.command(line)
+        except TidegateError as error:
+            raise TidegateError(f"switch {switch.name}: {line}: {error}") from None
 
 
 def port_of(ports: Ports, change: Change) -> int:

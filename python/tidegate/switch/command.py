@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -42,6 +42,11 @@ from tidegate.options import (
 from tidegate.processors import processors
 from tidegate.switch.ports import MOST_QUEUES, Mode, parse_ports
 from tidegate.units import counted
+
+if TYPE_CHECKING:
+    from tidegate.control.controller import Controller
+    from tidegate.switch.running import LiveSwitch
+    from tidegate.view.page import Page
 
 log = logs.logger("tidegate.switch")
 
@@ -169,75 +174,16 @@ def switch(
 ) -> None:
     """Run a program as a switch between interfaces, until Ctrl-C or SIGTERM. Needs root."""
     logs.serve(log.name, as_json=log_format is LogFormat.JSON)
-    _run(
-        program,
-        interface,
-        commands,
-        controller,
-        mode,
-        rate,
-        delay,
-        queues,
-        queue_limit,
-        merge,
-        live_profile,
-        processor,
-        threads,
-        napi_threads,
-        cpu_port,
-        metrics_addr,
-        metrics_cells,
-        grpc_addr,
-        (grpc_cert, grpc_key, grpc_ca),
-        grpc_limit,
-        insecure,
-        device_id,
-        view_port if view else None,
-        watch,
-        seed,
-        include,
-        define,
-        program_limits(limit),
-    )
-
-
-def _run(
-    program: Path,
-    interface: list[str],
-    commands: Path | None,
-    controller: Path | None,
-    mode: Mode,
-    rate: list[str] | None,
-    delay: list[str] | None,
-    queues: int,
-    queue_limit: str,
-    merge: bool,
-    live_profile: LiveProfile,
-    processor: int | None,
-    threads: int,
-    napi_threads: bool | None,
-    cpu_port: int | None,
-    metrics_addr: str | None,
-    metrics_cells: int | None,
-    grpc_addr: str | None,
-    certificates: tuple[Path | None, Path | None, Path | None],
-    grpc_limit: list[str] | None,
-    insecure: bool,
-    device_id: int,
-    view_at: int | None,
-    watch: bool,
-    seed: int,
-    include: list[str] | None,
-    define: list[str] | None,
-    limits: dict[str, int],
-) -> None:
     from tidegate import p4
     from tidegate.control.files import load
-    from tidegate.switch import controllers
     from tidegate.switch.running import LiveSwitch
-    from tidegate.view.page import Page
 
-    if grpc_addr is None and (certificates != (None, None, None) or grpc_limit):
+    limits = program_limits(limit)
+    certificates = (grpc_cert, grpc_key, grpc_ca)
+    remote = (
+        None if grpc_addr is None else _Remote(grpc_addr, device_id, certificates, grpc_limit or [], limits)
+    )
+    if remote is None and (certificates != (None, None, None) or grpc_limit):
         raise TidegateError(
             "--grpc-cert, --grpc-key, --grpc-ca and --grpc-limit are for --grpc-addr; give it too"
         )
@@ -279,34 +225,53 @@ def _run(
     if commands is not None:
         for note in live.script(commands):
             log.info("%s", note)
+    _run(live, made, _Services(metrics_addr, remote, insecure, view_port if view else None, watch))
+
+
+@dataclass(frozen=True)
+class _Remote:
+    """What clients of P4Runtime meet."""
+
+    address: str
+    device_id: int
+    certificates: tuple[Path | None, Path | None, Path | None]
+    """The server's, its key, and the CA of the clients' (PEM)."""
+    limits: list[str]
+    """`NAME=VALUE`, of what clients may do."""
+    program_limits: dict[str, int]
+
+
+@dataclass(frozen=True)
+class _Services:
+    """What shows a switch that runs, or lets others control it."""
+
+    metrics: str | None
+    remote: _Remote | None
+    insecure: bool
+    view_port: int | None
+    """The dashboard's; 0 is one that is free, `None` no dashboard."""
+    watch: bool
+
+
+def _run(live: LiveSwitch, made: list[Controller], services: _Services) -> None:
+    """The switch with its controllers and services, until a signal ends it."""
+    from tidegate.switch import controllers
+    from tidegate.view.page import Page
+
     with ExitStack() as stack:
         told = stack.enter_context(_until_told())
-        page = None if view_at is None else stack.enter_context(Page(view_at))
+        page = None if services.view_port is None else stack.enter_context(Page(services.view_port))
         stack.enter_context(live)
-        if metrics_addr is not None:
+        if services.metrics is not None:
             from tidegate.switch import metrics
 
-            served = metrics.serve(live, metrics_addr, insecure)
+            served = metrics.serve(live, services.metrics, services.insecure)
             stack.callback(served.stop)
             log.info("metrics at http://%s/metrics", served.address)
         if made:
             stack.enter_context(controllers.Controlled(live, made, lambda: bool(told.end)))
-        if grpc_addr is not None:
-            from tidegate.switch import remote
-
-            # Seconds after which a busy thread lets another one have the interpreter: calls that are short wait for less.
-            sys.setswitchinterval(0.001)
-
-            secret = remote.tls(*certificates)
-            granted = remote.limits(grpc_limit or [])
-            server = stack.enter_context(
-                remote.served(live, grpc_addr, device_id, secret, granted, insecure, limits)
-            )
-            told.reset = server.reset_elections
-            log.info("P4Runtime on %s, device %s", server.address, device_id)
-            warning = remote.warning(server.address, secret)
-            if warning is not None:
-                log.warning("%s", warning)
+        if services.remote is not None:
+            told.reset = _serve_remote(live, services.remote, services.insecure, stack)
         for port, state in zip(live.ports, live.statistics()["ports"], strict=True):
             if state["notice"] is not None:
                 log.warning("%s", state["notice"])
@@ -314,32 +279,58 @@ def _run(
         stack.enter_context(_settled())
         log.info("running; Ctrl-C ends it")
         _ready()
-        beats: list[Callable[[], None]] = []
-        every_s = LOOK_S
-        if page is not None:
-            from tidegate.view import switching
+        _watch(live, page, services.watch, told, stack)
 
-            log.info("dashboard at %s", page.url)
-            looking = switching.Switching(live, program.stem)
-            stack.callback(looking.close)
-            beats.append(partial(looking.update, page))
-            every_s = switching.PERIOD_S
-        if watch:
-            from rich.console import Console
 
-            from tidegate.switch.watch import View
+def _serve_remote(live: LiveSwitch, remote: _Remote, insecure: bool, stack: ExitStack) -> Callable[[], None]:
+    """Serve P4Runtime for as long as the stack lasts. Gives what resets elections."""
+    from tidegate.switch import remote as serving
 
-            terminal = stack.enter_context(View(live, Console()))
-            beats.append(_seldom(terminal.update))
+    # Seconds after which a busy thread lets another one have the interpreter: calls that are short wait for less.
+    sys.setswitchinterval(0.001)
 
-        def beat() -> None:
-            for one in beats:
-                one()
+    secret = serving.tls(*remote.certificates)
+    granted = serving.limits(remote.limits)
+    server = stack.enter_context(
+        serving.served(
+            live, remote.address, remote.device_id, secret, granted, insecure, remote.program_limits
+        )
+    )
+    log.info("P4Runtime on %s, device %s", server.address, remote.device_id)
+    warning = serving.warning(server.address, secret)
+    if warning is not None:
+        log.warning("%s", warning)
+    return server.reset_elections
 
-        if beats:
-            live.wait(told.ended, beat, every_s)
-        else:
-            live.wait(told.ended)
+
+def _watch(live: LiveSwitch, page: Page | None, in_terminal: bool, told: _Told, stack: ExitStack) -> None:
+    """Wait until the switch is to end, and show it meanwhile."""
+    beats: list[Callable[[], None]] = []
+    every_s = LOOK_S
+    if page is not None:
+        from tidegate.view import switching
+
+        log.info("dashboard at %s", page.url)
+        looking = switching.Switching(live, live.name)
+        stack.callback(looking.close)
+        beats.append(partial(looking.update, page))
+        every_s = switching.PERIOD_S
+    if in_terminal:
+        from rich.console import Console
+
+        from tidegate.switch.watch import View
+
+        terminal = stack.enter_context(View(live, Console()))
+        beats.append(_seldom(terminal.update))
+
+    def beat() -> None:
+        for one in beats:
+            one()
+
+    if beats:
+        live.wait(told.ended, beat, every_s)
+    else:
+        live.wait(told.ended)
 
 
 def _seldom(beat: Callable[[], None]) -> Callable[[], None]:

@@ -57,6 +57,7 @@ class LiveSwitch:
         its own; `None`: with the profile `throughput` and more than two processors. `threads`: each has a group of ports.
         """
         self.program = program
+        self.name = name
         self.ports = tuple(sorted(ports, key=lambda port: port.number))
         self.queues = queues
         self._merge = merge
