@@ -55,7 +55,7 @@ def test_a_refusal_has_parts() -> None:
             "not found",
             r"no table `router`; did you mean `RouterIngress.routes`\? there are",
         ),
-        (op.TableAdd("routes", [], ACTION), "invalid", r"has 1 keys \(.*\), not 0"),
+        (op.TableAdd("routes", [], ACTION), "invalid", r"has 1 key \(.*\), not 0"),
         (op.TableAdd("routes", ["10.0.0.0/8"], ("next_hop", [1])), "invalid", "takes 3 values"),
         (
             op.TableAdd("routes", [(bytes(5), b"\x08")], ("next_hop", [512, 1, 1])),

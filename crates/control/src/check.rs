@@ -1,6 +1,7 @@
 //! What can be checked by the program alone: names, numbers of keys and values, kinds and widths.
 
 use num_bigint::BigUint;
+use p4lang::diag::counted;
 use p4lang::ir::{EntryMatch, MatchKind, Program, Table, TableId};
 
 use crate::{Call, Error, Match, Result, check_match, fits};
@@ -26,7 +27,8 @@ pub fn demand_keys(table: &Table, given: usize) -> Result<()> {
     }
     let names: Vec<&str> = table.keys.iter().map(|k| k.name.as_str()).collect();
     let name = &table.info.name;
-    let why = format!("table `{name}` has {} keys ({}), not {given}", names.len(), names.join(", "));
+    let why =
+        format!("table `{name}` has {} ({}), not {given}", counted(names.len(), "key"), names.join(", "));
     Err(Error::invalid(why).of(format!("table `{name}`")).field("key"))
 }
 
@@ -98,8 +100,7 @@ pub fn demand_values(program: &Program, table: TableId, action: u32, given: usiz
     let why = match &names[..] {
         [] => format!("action `{name}` takes no values, not {given}"),
         names => {
-            let values = if count == 1 { "value" } else { "values" };
-            format!("action `{name}` takes {count} {values} ({}), not {given}", names.join(", "))
+            format!("action `{name}` takes {} ({}), not {given}", counted(count, "value"), names.join(", "))
         }
     };
     Err(Error::invalid(why).of(format!("action `{name}`")))
@@ -144,8 +145,8 @@ pub fn member(program: &Program, set: usize, found: &[Match]) -> Result<Vec<Entr
     let name = &declared.info.name;
     if declared.fields.len() != found.len() {
         let why = format!(
-            "a member of value set `{name}` has {} fields, not {}",
-            declared.fields.len(),
+            "a member of value set `{name}` has {}, not {}",
+            counted(declared.fields.len(), "field"),
             found.len()
         );
         return Err(Error::invalid(why).of(format!("value set `{name}`")));
@@ -164,8 +165,8 @@ pub fn check_member(program: &Program, set: usize, member: &[EntryMatch]) -> Res
     let object = || format!("value set `{name}`");
     if member.len() != declared.fields.len() {
         let why = format!(
-            "a member of value set `{name}` has {} fields, not {}",
-            declared.fields.len(),
+            "a member of value set `{name}` has {}, not {}",
+            counted(declared.fields.len(), "field"),
             member.len()
         );
         return Err(Error::invalid(why).of(object()));

@@ -25,6 +25,11 @@ pub struct Diagnostic {
     pub help: Option<String>,
 }
 
+/// So many of what is named in the singular: `1 argument`, `2 arguments`.
+pub fn counted(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
 impl Diagnostic {
     pub fn error(code: &'static str, span: Span, message: impl Into<String>) -> Self {
         Diagnostic {

@@ -30,7 +30,7 @@ fn rejected() {
         ),
         (
             r#"control c(inout bit<32> x) { action a(inout bit<32> b, bit<32> d) { b = d; } table t { actions = { a; } default_action = a(x, 0); } apply { t.apply(); } }"#,
-            r#"`a` needs 1 arguments here, one for each parameter with a direction, not 0"#,
+            r#"`a` needs 1 argument here, one for each parameter with a direction, not 0"#,
         ),
         (
             r#"control c(inout bit<32> x) { action a(inout bit<32> b, bit<32> d) { b = d; } table t { actions = { a(x); } default_action = a(0); } apply { t.apply(); } }"#,
@@ -97,7 +97,7 @@ fn rejected() {
         ),
         (
             r#"control c(inout bit<8> x) { action a() {} table t { key = { x : exact; } actions = { a; } const entries = { (1, 2) : a(); } } apply {} }"#,
-            r#"expected 1 keys, found 2"#,
+            r#"expected 1 key, found 2"#,
         ),
         (
             r#"control c(inout bit<8> x) { action a() {} table t { actions = { a; a; } } apply {} }"#,
@@ -187,7 +187,7 @@ fn rejected() {
         ),
         (r#"const bit<8> x = !8w3;"#, r#"`!` cannot be applied to `bit<8>`"#),
         (r#"const int x = ~3;"#, r#"`~` cannot be applied to `int`"#),
-        (r#"struct S<T> { T x; } control c(inout S x) { apply {} }"#, r#"`S` takes 1 type arguments, not 0"#),
+        (r#"struct S<T> { T x; } control c(inout S x) { apply {} }"#, r#"`S` takes 1 type argument, not 0"#),
         (
             r#"control c(in bit<8> w) { apply { bit<(w)> x; } }"#,
             r#"this must be an integer known at compile time"#,
@@ -204,7 +204,7 @@ fn rejected() {
             r#"a parser may be applied only in a parser state"#,
         ),
         (r#"void f(in bit<8> a) {} control c() { apply { f(b = 1); } }"#, r#"there is no parameter `b`"#),
-        (r#"control c(inout tuple<bit<8>> t) { apply { bit<8> x = t[1]; } }"#, r#"the tuple has 1 elements"#),
+        (r#"control c(inout tuple<bit<8>> t) { apply { bit<8> x = t[1]; } }"#, r#"the tuple has 1 element"#),
         (r#"error { NoError }"#, r#"`error.NoError` is declared twice"#),
         (r#"match_kind { exact }"#, r#"match kind `exact` is declared twice"#),
         (
@@ -346,7 +346,7 @@ fn one_message_for_one_mistake() {
         // Entries and the default action are of the list's actions, and of the keys.
         (
             "#include <core.p4>\ncontrol c(inout bit<8> x) { action a(inout bit<8> b, bit<8> d) {} table t { key = { x: exact; } actions = { a(); } const entries = { 1: a(x, 1); } default_action = a(x, 0); } apply { t.apply(); } }",
-            "`a` needs 1 arguments here, one for each parameter with a direction, not 0",
+            "`a` needs 1 argument here, one for each parameter with a direction, not 0",
         ),
         (
             "#include <core.p4>\nstruct S { bit<8> f; } control c(in S s, in bit<8> x) { action a() {} table t { key = { s: exact; x: exact; } actions = { a; } const entries = { (1, 2): a(); } default_action = a; } apply { t.apply(); } }",

@@ -10,6 +10,7 @@ use control::{
     At, Call, Choice, CrcParameters, EntryRef, Error, Generator, Leads, Match, MeterRates, Mirror, Name, Op,
     PortConfig, Put, QueueConfig, QueueLimit, Scheduler, Shaping, Share, Value, Words, check,
 };
+use p4lang::diag::counted;
 use p4lang::ir::{MatchKind, Program, TableId};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -170,8 +171,8 @@ impl<'a, 'py> PythonSource<'a, 'py> {
         let fields = &program.value_sets[set].fields;
         if fields.len() != given.len() {
             return Err(self.wrong(format!(
-                "a member of value set `{name}` has {} fields, not {}",
-                fields.len(),
+                "a member of value set `{name}` has {}, not {}",
+                counted(fields.len(), "field"),
                 given.len()
             )));
         }

@@ -4,6 +4,7 @@ use super::scope::Entry;
 use super::types::{Subst, parts, substitute, type_weight};
 use super::{Checker, Place, consts};
 use crate::ast::{self, Direction, Ident};
+use crate::diag::counted;
 use crate::hir::{DefId, DefKind, Expr, ExprKind, Order, ParamDef, SignatureDef, Type, TypeParamId};
 use crate::source::Span;
 
@@ -63,7 +64,7 @@ impl Checker {
                 None => {
                     return Err((
                         Some(arg.value.span),
-                        format!("expected {} arguments, found {}", params.len(), args.len()),
+                        format!("expected {}, found {}", counted(params.len(), "argument"), args.len()),
                     ));
                 }
             };
@@ -117,7 +118,10 @@ impl Checker {
                         let params = self.signature(*only).map(|s| s.params).unwrap_or_default();
                         self.arrange(&params, args).err().unwrap_or((None, String::new()))
                     }
-                    _ => (None, format!("no form of `{}` takes these {} arguments", name.name, args.len())),
+                    _ => {
+                        let given = counted(args.len(), "argument");
+                        (None, format!("no form of `{}` takes the {given} given", name.name))
+                    }
                 };
                 self.error("bad-call", place.unwrap_or(span), why)
                     .related
@@ -163,7 +167,11 @@ impl Checker {
                 self.error(
                     "type-arguments",
                     span,
-                    format!("expected {} type arguments, found {}", type_params.len(), explicit.len()),
+                    format!(
+                        "expected {}, found {}",
+                        counted(type_params.len(), "type argument"),
+                        explicit.len()
+                    ),
                 );
                 return None;
             }

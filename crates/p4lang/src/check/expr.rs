@@ -7,6 +7,7 @@ use super::scope::Entry;
 use super::types::type_weight;
 use super::{Checker, Place, consts};
 use crate::ast::{self, Direction, Ident};
+use crate::diag::counted;
 use crate::hir::{DefId, DefKind, Expr, ExprKind, Type};
 use crate::source::Span;
 
@@ -350,8 +351,12 @@ impl Checker {
                     return Self::unknown(span);
                 }
                 if out_of_range(size as usize) {
-                    self.error("bad-index", index.span, format!("the stack has {size} elements")).help =
-                        Some(format!("indices run from 0 to {}", size - 1));
+                    self.error(
+                        "bad-index",
+                        index.span,
+                        format!("the stack has {}", counted(size as usize, "element")),
+                    )
+                    .help = Some(format!("indices run from 0 to {}", size - 1));
                     return Self::unknown(span);
                 }
                 make(*element, ExprKind::Index(Box::new(base), Box::new(index)), span)
@@ -366,7 +371,11 @@ impl Checker {
                     return Self::unknown(span);
                 };
                 if at >= items.len() {
-                    self.error("bad-index", index.span, format!("the tuple has {} elements", items.len()));
+                    self.error(
+                        "bad-index",
+                        index.span,
+                        format!("the tuple has {}", counted(items.len(), "element")),
+                    );
                     return Self::unknown(span);
                 }
                 if let Some(part) = consts::part(&self.hir, &base, at, &items[at]) {

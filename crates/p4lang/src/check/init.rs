@@ -2,7 +2,7 @@
 
 use super::{Checker, consts};
 use crate::ast::{self, Ident};
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, counted};
 use crate::hir::{DefId, DefKind, Expr, ExprKind, Hir, Order, Type};
 use crate::source::Span;
 
@@ -120,7 +120,7 @@ impl Checker {
         };
         if items.len() != targets.len() || matches!(to, Type::Stack(_, n) if items.len() > *n as usize) {
             let shown = self.show(to);
-            let message = format!("`{shown}` takes {} values, not {}", targets.len(), items.len());
+            let message = format!("`{shown}` takes {}, not {}", counted(targets.len(), "value"), items.len());
             self.error("initializer", span, message);
             return Self::unknown(span);
         }
@@ -176,7 +176,7 @@ impl Checker {
             let diagnostic = self.error(
                 "initializer",
                 span,
-                format!("`{shown}` takes {} values, not {}", targets.len(), items.len()),
+                format!("`{shown}` takes {}, not {}", counted(targets.len(), "value"), items.len()),
             );
             if items.len() < targets.len() {
                 diagnostic.help =

@@ -3,6 +3,7 @@
 use super::scope::Entry;
 use super::{Checker, consts, walk};
 use crate::ast;
+use crate::diag::counted;
 use crate::hir::{Callee, DefId, DefKind, Expr, ExprKind, Keyset, KeysetElem, Type};
 
 /// A call, except of `isValid`.
@@ -25,7 +26,7 @@ impl Checker {
                     self.error(
                         "bad-keyset",
                         span,
-                        format!("expected {} keys, found {}", types.len(), items.len()),
+                        format!("expected {}, found {}", counted(types.len(), "key"), items.len()),
                     );
                     return None;
                 }
@@ -149,8 +150,11 @@ impl Checker {
         keys.iter().for_each(|key| self.scalars(key, &mut wanted));
         let unknown = parts.iter().chain(&wanted).any(|ty| *ty == Type::Unknown);
         if !unknown && parts.len() != wanted.len() {
-            let message =
-                format!("the value set holds {} values, there are {} keys", parts.len(), wanted.len());
+            let message = format!(
+                "the value set holds {} for {}",
+                counted(parts.len(), "value"),
+                counted(wanted.len(), "key")
+            );
             self.error("bad-keyset", e.span, message).help =
                 Some("declare the value set of a struct or tuple with a field for each key".into());
             return None;

@@ -8,6 +8,7 @@ use num_traits::ToPrimitive;
 use super::scope::Entry;
 use super::{Checker, consts, walk};
 use crate::ast::{self, Direction, PropertyKind};
+use crate::diag::counted;
 use crate::hir::{
     DefId, DefKind, EntryAction, Expr, ExprKind, Order, TableAction, TableDef, TableEntry, TableKey,
     TableProperty, Type,
@@ -259,7 +260,15 @@ impl Checker {
         let directed = params.iter().filter(|p| self.param(**p).direction != Direction::None).count();
         if args.len() > params.len() || args.len() < directed {
             let name = &written.path.ident.name;
-            self.error("bad-call", written.span, format!("`{name}` needs {directed} arguments here, one for each parameter with a direction, not {}", args.len()));
+            self.error(
+                "bad-call",
+                written.span,
+                format!(
+                    "`{name}` needs {} here, one for each parameter with a direction, not {}",
+                    counted(directed, "argument"),
+                    args.len()
+                ),
+            );
             return None;
         }
         let mut bound: Vec<Option<Expr>> = vec![None; params.len()];
@@ -377,7 +386,12 @@ impl Checker {
             self.error(
                 "bad-call",
                 span,
-                format!("`{}` takes {} values here, not {}", path.ident.name, open.len(), given.len()),
+                format!(
+                    "`{}` takes {} here, not {}",
+                    path.ident.name,
+                    counted(open.len(), "value"),
+                    given.len()
+                ),
             );
             return None;
         }

@@ -9,6 +9,7 @@ use num_traits::ToPrimitive;
 use super::scope::Entry;
 use super::{Checker, consts};
 use crate::ast::{self, Direction, TypeKind, TypeRef};
+use crate::diag::counted;
 use crate::hir::{DefId, DefKind, Hir, Type, TypeParamId};
 use crate::source::Span;
 
@@ -289,7 +290,12 @@ impl Checker {
             self.error(
                 "type-arguments",
                 span,
-                format!("`{}` takes {params} type arguments, not {}", path.ident.name, args.len()),
+                format!(
+                    "`{}` takes {}, not {}",
+                    path.ident.name,
+                    counted(params, "type argument"),
+                    args.len()
+                ),
             );
             return Type::Unknown;
         }
@@ -558,7 +564,11 @@ impl Checker {
         let formal_subst: Subst = fp.into_iter().zip(formal_args.iter().cloned()).collect();
         let actual_subst: Subst = ap.into_iter().zip(actual_args.iter().cloned()).collect();
         if fparams.len() != aparams.len() {
-            return Some(format!("it must have {} parameters, and has {}", fparams.len(), aparams.len()));
+            return Some(format!(
+                "it must have {}, and has {}",
+                counted(fparams.len(), "parameter"),
+                aparams.len()
+            ));
         }
         fparams.iter().zip(&aparams).find_map(|(f, a)| {
             let name = &self.def(*a).name;

@@ -4,7 +4,7 @@ use super::architecture::{Architecture, Param};
 use super::instance::InstanceId;
 use super::store::{Life, Store};
 use super::{Binding, Flow, Lowered, Lowerer, NO_MAIN, OTHER_ARCHITECTURE, ebpf, v1model};
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, counted};
 use crate::hir::{Def, DefId, DefKind, Expr, Hir, InstanceDef, Type};
 use crate::ir::{self, BlockId, ControlId, ParserId, Place};
 use crate::source::{SourceMap, Span};
@@ -118,7 +118,7 @@ impl Lowerer<'_> {
         for (block, role) in blocks.iter().zip(roles) {
             let found = self.block_params(block);
             if found.len() != role.params.len() {
-                let what = format!("the {} has {} parameters", role.name, role.params.len());
+                let what = format!("the {} has {}", role.name, counted(role.params.len(), "parameter"));
                 return self.fail("bad-call", block.span, what);
             }
             params.push(found);

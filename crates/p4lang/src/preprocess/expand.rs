@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{Macro, Preprocessor, join};
 use crate::ast::Name;
+use crate::diag::counted;
 use crate::lex::{Token, TokenKind, is_punct};
 use crate::limits::Resource;
 use crate::source::Span;
@@ -152,7 +153,8 @@ impl Preprocessor<'_> {
             args.push(Vec::new());
         }
         if args.len() != arity {
-            let message = format!("macro `{}` takes {arity} arguments, not {}", name.text, args.len());
+            let message =
+                format!("macro `{}` takes {}, not {}", name.text, counted(arity, "argument"), args.len());
             self.error("macro-call", name.span, message);
             return None;
         }

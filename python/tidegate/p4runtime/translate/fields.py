@@ -11,6 +11,7 @@ from tidegate.control.objects import Bits, Key
 from tidegate.p4runtime.errors import P4Error, invalid
 from tidegate.p4runtime.schema import Field
 from tidegate.p4runtime.values import Codec, canonical
+from tidegate.units import counted
 
 NS = 1000
 """Picoseconds."""
@@ -74,8 +75,8 @@ def key(fields: Sequence[Field], given: Sequence[Key], owner: str) -> list[Any]:
     """One match for each field."""
     found = list(given)
     if len(found) != len(fields):
-        names = ", ".join(field.name for field in fields)
-        raise P4Error.about(owner, f"{owner} has {len(fields)} keys ({names}), not {len(found)}", field="key")
+        keys, names = counted(len(fields), "key"), ", ".join(field.name for field in fields)
+        raise P4Error.about(owner, f"{owner} has {keys} ({names}), not {len(found)}", field="key")
     return [match(field, one) for field, one in zip(fields, found, strict=True)]
 
 

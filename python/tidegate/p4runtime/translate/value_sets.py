@@ -15,6 +15,7 @@ from tidegate.p4runtime.translate import fields
 from tidegate.p4runtime.translate.base import INSIDE, MODIFY, Part, Translation, Updates
 from tidegate.p4runtime.translate.entries import Op
 from tidegate.p4runtime.translate.matches import add_matches, matches
+from tidegate.units import counted
 
 MOST_COMPARED = 2048
 """Fields that the members of a value set have together, as the engine has it."""
@@ -67,7 +68,8 @@ class ValueSets(Translation):
     @staticmethod
     def _member(found: ValueSet, name: str, given: Sequence[Key]) -> list[Any]:
         if len(given) != len(found.fields):
-            raise invalid(f"a member of value set `{name}` has {len(found.fields)} fields, not {len(given)}")
+            fields_of_it = counted(len(found.fields), "field")
+            raise invalid(f"a member of value set `{name}` has {fields_of_it}, not {len(given)}")
         return fields.key(found.fields, given, f"value set `{found.name}`")
 
     def _present(self, found: ValueSet) -> list[list[Any]]:
