@@ -2,7 +2,8 @@
 
 The paper (section III-C) sorts flows into as many classes as the router has queues. It leaves open which statistic of a flow's round-trip
 times counts, when classes are made anew, and what keeps flows from going to and fro. Here it is the least one: a mean has the
-router's own queue in it, and so the last classes.
+router's own queue in it, and so the last classes. The least so far only falls, and what it falls to is nearer the truth: so a flow that has
+come below a break is in the lower class at once. It rises when the flow is found anew, with few samples: then the flow stays for a while.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class Classifier:
     loss: float = 0.05
     """New breaks are taken when the old ones fit worse by so much."""
     margin: float = 0.1
-    """A flow leaves its class when its time is beyond the break by this part of it."""
+    """A flow leaves its class for one of longer times when its time is beyond the break by this part of it."""
     ends: list[float] = field(default_factory=list)
     _of: dict[Hashable, int] = field(default_factory=dict)
 
@@ -118,8 +119,5 @@ class Classifier:
         return ends
 
     def _kept(self, before: int, now: int, time: float) -> int:
-        if now > before:
-            return before if time <= self.ends[before] * (1 + self.margin) else now
-        if now < before:
-            return before if time > self.ends[before - 1] * (1 - self.margin) else now
-        return now
+        stays = now > before and time <= self.ends[before] * (1 + self.margin)
+        return before if stays else now

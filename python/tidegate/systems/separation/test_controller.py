@@ -69,6 +69,19 @@ def test_classes_stay_while_they_fit() -> None:
     assert classifier.classify({}) == {}
 
 
+def test_a_time_that_has_fallen_below_a_break_counts_at_once() -> None:
+    """The first samples of a flow may be too long. With its true time it would stay in the wrong class to its end."""
+    classifier = Classifier(2)
+    times = {"a": 10.0, "b": 11.0, "c": 27.0, "d": 30.0}
+    assert classifier.classify(times) == {"a": 0, "b": 0, "c": 1, "d": 1}
+    assert classifier.ends == [19.0]
+    assert classifier.classify(times | {"c": 18.9})["c"] == 0
+    # It was found anew, and has few samples.
+    assert classifier.classify(times | {"c": 20.5})["c"] == 0
+    assert classifier.classify(times | {"c": 21.0})["c"] == 1
+    assert classifier.ends == [19.0]
+
+
 def test_as_few_classes_as_fit() -> None:
     times = {n: 10.0 + n / 100 for n in range(10)} | {100 + n: 80.0 + n / 100 for n in range(10)}
     assert len(set(Classifier(8, by_fit=True).classify(times).values())) == 2
