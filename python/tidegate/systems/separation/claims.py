@@ -421,7 +421,7 @@ CLAIMS = (
         "Flows are identified and put into queues by round-trip time",
         "separation.fct",
         _right,
-        why="a flow near a break stays where it is",
+        why="the first samples of a flow may be too long",
     ),
     PaperClaim(
         "C15",

@@ -200,13 +200,13 @@ class SeparationController(Controller):
         return list(self._classifier.ends)
 
     def classes_now(self) -> dict[FiveTuple, int]:
-        """The class of each TCP flow that has one, as last told to the router."""
+        """The class of each active TCP flow that has one, as last told to the router. With no flow active the router keeps its last plan."""
         flows = {} if self.plan is None else self.plan.flows
         last = self._first + self.classes
         return {
             flow: of - self._first
             for flow, of in flows.items()
-            if flow.protocol == 6 and self._first <= of < last
+            if flow.protocol == 6 and self._first <= of < last and flow in self.known
         }
 
     def start(self, switch: SwitchApi) -> None:
@@ -294,9 +294,9 @@ class SeparationController(Controller):
     def _planned(self, now: int, active: Sequence[Measured], unknown: Unknown) -> Plan | None:
         tcp = [one for one in active if not one.is_udp and one.base_rtt_s is not None]
         udp = [one for one in active if one.is_udp]
+        self.known = {one.flow: self.known.get(one.flow) or _Flow() for one in active}
         if not active:
             return None
-        self.known = {one.flow: self.known.get(one.flow) or _Flow() for one in active}
         if self.classify_by == "rtt":
             class_of = self._classifier.classify({one.flow: one.base_rtt_s or 0.0 for one in tcp})
         elif isinstance(self.classify_by, Mapping):

@@ -237,6 +237,19 @@ def test_each_flow_has_its_share_and_a_slow_one_gives_the_rest() -> None:
     assert (mbps(plan)[1:], caps(plan)) == ([50, 50], [None, 50, 50])
 
 
+def test_flows_that_are_gone_are_in_no_class() -> None:
+    rounds = Rounds()
+    rounds.tick(f1=(50, 10, 3), f2=(50, 40, 3))
+    controller = rounds.controller
+    assert controller.classes_now() == {flow(1): 0, flow(2): 1}
+    # The router keeps its plan.
+    assert controller._planned(rounds.now + PS_PER_S, [], Unknown()) is None
+    assert controller.plan is not None
+    assert dict(controller.plan.flows) == {flow(1): 1, flow(2): 2}
+    assert controller.classes_now() == {}
+    assert controller.known == {}
+
+
 def test_a_cap_of_a_plan_is_in_bytes_of_ip_and_a_shaper_in_bytes_of_frames() -> None:
     (queue,) = port((QueuePlan(60e6, 10_000, 75e6),), 1500).queues
     assert queue.shaper is not None
