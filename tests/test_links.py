@@ -76,6 +76,36 @@ def test_numbers_of_a_queue_s_limit_may_have_underscores() -> None:
     assert (link.forward.packets, link.forward.bytes) == (1000, 2_625_000)
 
 
+def a_byte(made: str, set_to: str) -> dict[str, float]:
+    """A byte over a link that has one rate to the right and 10 Mbit/s to the left."""
+    net = Network()
+    a, b = net.host("a"), net.host("b")
+    link = net.link(a, b, rate=made, delay="1 ms")
+    link.set(0, rate=set_to, direction="forward")
+    link.set(0, rate="10 Mbit/s", direction="reverse")
+    net.tcp(a, b, size=1)
+    (row,) = net.run("2 s").flows.to_dicts()
+    return row
+
+
+def test_what_is_set_for_the_start_holds_for_the_first_packet() -> None:
+    # SYN and SYN+ACK of 74 bytes with their framing, and a byte in a packet of 67.
+    by_hand = 3 * 1.0 + (74 + 67) * 8 / 10 + 74 * 8 / 10e3
+    for made in ("10 kbit/s", "10 Mbit/s", "1 Gbit/s"):
+        row = a_byte(made, "10 kbit/s")
+        assert row["completion_ms"] == pytest.approx(by_hand, abs=1e-6)
+        assert row["slowdown"] == pytest.approx(1)
+
+
+def test_a_link_that_loses_all_from_the_start_lets_nothing_through() -> None:
+    net = Network()
+    a, b = net.host("a"), net.host("b")
+    net.link(a, b, rate="10 Mbit/s", delay="1 ms").set(0, loss=1.0, direction="forward")
+    net.tcp(a, b)
+    queues = net.run("500 ms").queues
+    assert queues.select("packets", "lost").rows() == [(1, 1), (0, 0)]
+
+
 def planned_late(net: Network, link: Link) -> None:
     link.set("200 ms", rate="10 Mbit/s")
     link.set("100 ms", delay="20 ms")

@@ -44,13 +44,16 @@ def build(network: Network, seed: int, *, with_flows: bool) -> tuple[_core.Simul
     ports = {}
     for link in network.links:
         a, b = outside.get((link.a, link), link.a.number), outside.get((link.b, link), link.b.number)
-        onward = link.forward if a == link.a.number else _behind_linux(link.forward)
-        back = link.reverse if b == link.b.number else _behind_linux(link.reverse)
+        # What is set for the start holds from it on, also for a packet that is sent at that very moment.
+        onward, back = (network.wire_at(link, side, 0) for side in ("forward", "reverse"))
+        onward = onward if a == link.a.number else _behind_linux(onward)
+        back = back if b == link.b.number else _behind_linux(back)
         ports[link.number] = core.link(a, b, onward, back)
     if with_flows:
         _add_flows(network, core)
     for change in network.changes:
-        core.change_link(change.when, port_of(ports, change), change.wire)
+        if change.when > 0:
+            core.change_link(change.when, port_of(ports, change), change.wire)
     for router, to, over in (*_routes_through(network, outside), *network.routes):
         if (router, over) in outside:
             continue

@@ -112,7 +112,7 @@ class Link:
         """Change the link at a time; settings that are not given stay as they are then.
 
         Changes come about in the order of their times, whatever the order of the calls; of those at one time the later call
-        holds. A time that the run has passed is now. `direction` is `both`, `forward` (from `a` to `b`) or `reverse`. For `queue` a
+        holds. At 0 the link is as set when the first packets are sent. A time that the run has passed is now. `direction` is `both`, `forward` (from `a` to `b`) or `reverse`. For `queue` a
         BDP is the rate from then on times the link's `rtt`, or times twice the delay if the link has no `rtt` or another
         delay by then.
 
