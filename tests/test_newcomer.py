@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 from collections.abc import Callable
@@ -171,6 +172,22 @@ def test_lists_are_not_text() -> None:
     """Each character of it would be a folder."""
     assert said(lambda: p4.compile(ROUTER, includes="dir")) == "includes is a list: write includes=['dir']"
     assert said(lambda: p4.compile(ROUTER, defines="A=1")) == "defines is a list: write defines=['A=1']"
+
+
+@pytest.mark.filterwarnings("error")
+def test_names_are_shown_as_they_are() -> None:
+    """A formula of Matplotlib's is between two dollar signs."""
+    net = Network()
+    a, b = net.host("$x_$"), net.host("b")
+    link = net.link(a, b, rate="10 Mbit/s", delay="1 ms")
+    net.udp(a, b, rate="20 Mbit/s")
+    net.record("100 ms", queues=[link])
+    for wanted in ("$x_$ -> b", "1 cubic $x_$ -> b"):
+        figure = net.run("300 ms").figure()
+        figure.savefig(io.BytesIO())
+        legends = [axes.get_legend() for axes in figure.axes]
+        assert wanted in [text.get_text() for legend in legends if legend for text in legend.get_texts()]
+        net.tcp(a, b)
 
 
 def test_what_objects_say_of_themselves() -> None:

@@ -156,7 +156,10 @@ def first_look(result: Result) -> Figure:
         panels[1].set(ylabel="queue delay, ms")
     for axes in panels:
         axes.grid(alpha=0.3)
-        axes.legend(fontsize="small", ncols=2)
+        if axes.lines:
+            for text in axes.legend(fontsize="small", ncols=2).get_texts():
+                # Names are shown as they are: between two $ there need be no formula.
+                text.set_parse_math(False)
     panels[-1].set(xlabel="time, s")
     return figure
 
