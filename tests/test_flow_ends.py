@@ -59,6 +59,9 @@ def test_a_fin_follows_what_was_sent(
     assert max(packet[TCP].ack for packet in back) == ends.pop() + 1
     assert any(packet[TCP].flags.F for packet in back)
     assert result.flows["finish_s"][0] > STOP_S
+    # Where not all of a size has come, there is no time that it took.
+    assert result.flows["completion_ms"].is_null().to_list() == [size is not None]
+    assert result.flows["slowdown"].to_list() == [None]
 
 
 @BOTH

@@ -9,6 +9,7 @@ page.
 `goodput_mbps` of `Result.flows` is all bytes that came, over the time from the flow's start to its finish; without a finish, to its
 `stop` or the end of the run. What was on its way at `stop` counts, and the time that it took does not: a UDP flow that has
 filled a queue by then can have a goodput above the link's rate. Rates within a span are in `Result.flow_samples` (TCP).
+`completion_ms` and `slowdown` are null of a flow that `stop` has ended before its size was there.
 
 The live backend gives the same tables; values that a real kernel does not report are null. `Result.live` is live only: packet
 lateness and the hosts' interface counters.
@@ -317,7 +318,10 @@ def _flows(network: Network, core: _core.Simulation, end: int) -> pl.DataFrame:
         stop = flow.spec.stop
         if finished is None and stop is not None:
             last = min(last, stop)
-        took = None if finished is None or started is None else finished - started
+        size = getattr(flow.spec, "size", None)
+        # Of what `stop` has cut short there is no time for all of it.
+        whole = size is None or came["bytes_received"] >= size
+        took = None if finished is None or started is None or not whole else finished - started
         ideal = came["ideal"]
         spent = None if started is None or last <= started else (last - started) / PS_PER_S
         received = came["datagrams_received"] if flow.kind == "udp" else None
@@ -330,7 +334,7 @@ def _flows(network: Network, core: _core.Simulation, end: int) -> pl.DataFrame:
                 "target": flow.target.name,
                 "start_s": None if started is None else started / PS_PER_S,
                 "finish_s": None if finished is None else finished / PS_PER_S,
-                "size_bytes": getattr(flow.spec, "size", None),
+                "size_bytes": size,
                 "completion_ms": None if took is None else took / 1e9,
                 "ideal_ms": None if ideal is None else ideal / 1e9,
                 "slowdown": None if took is None or not ideal else took / ideal,

@@ -32,7 +32,10 @@ def _row(flow: Flow, sent: FlowReport, received: FlowReport, end: int) -> dict[s
     if finished is None and stop is not None:
         last = min(last, stop / PS_PER_NS)
     spent = None if started is None or last <= started else (last - started) / 1e9
-    took = None if started is None or finished is None else (finished - started) / 1e6
+    size = getattr(flow.spec, "size", None)
+    # Of what `stop` has cut short there is no time for all of it.
+    whole = size is None or received.bytes is None or received.bytes >= size
+    took = None if started is None or finished is None or not whole else (finished - started) / 1e6
     udp = flow.kind == "udp"
     # Nothing was sent again of what never began.
     counted = not udp and started is not None
@@ -45,7 +48,7 @@ def _row(flow: Flow, sent: FlowReport, received: FlowReport, end: int) -> dict[s
         "target": flow.target.name,
         "start_s": None if started is None else started / 1e9,
         "finish_s": None if finished is None else finished / 1e9,
-        "size_bytes": getattr(flow.spec, "size", None),
+        "size_bytes": size,
         "completion_ms": took,
         "bytes_received": received.bytes,
         "goodput_mbps": None if spent is None or received.bytes is None else received.bytes * 8e-6 / spent,
