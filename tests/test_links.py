@@ -8,6 +8,7 @@ import pytest
 
 from tidegate import TidegateError
 from tidegate.network import Link, Network
+from tidegate.view.finished import _topology
 
 
 @pytest.mark.parametrize("aqm", [None, "codel"])
@@ -188,3 +189,34 @@ def test_a_bdp_is_by_the_round_trip_of_the_link_while_its_delay_stays() -> None:
     # Twice the delay, or the round trip that was given as long as the delay is that of the link.
     assert queues(alone) == [125_000, 125_000, 62_500, 125_000]
     assert queues(path) == [1_250_000, 1_250_000, 625_000, 125_000]
+
+
+def test_queues_of_several_links_between_two_nodes_have_names_of_their_own() -> None:
+    net = Network()
+    a, b, r, s = net.host("a"), net.host("b"), net.router("r"), net.router("s")
+    net.link(a, r, rate="1 Gbit/s", delay="1 us")
+    between = [net.link(*ends, rate="10 Mbit/s", delay="1 ms") for ends in ((r, s), (s, r), (r, s))]
+    net.link(s, b, rate="1 Gbit/s", delay="1 us")
+    net.record("100 ms", queues=between)
+    result = net.run("100 ms")
+    named = ["r -> s", "s -> r", "s -> r (2)", "r -> s (2)", "r -> s (3)", "s -> r (3)"]
+    assert result.queues["queue"].to_list() == ["a -> r", "r -> a", *named, "s -> b", "b -> s"]
+    assert result.queue_samples["queue"].to_list()[: len(named)] == named
+    nodes, links = _topology(result.queues)
+    assert nodes == [["a", "host"], ["r", "switch"], ["s", "switch"], ["b", "host"]]
+    assert [link[2:] for link in links] == [
+        ["a -> r", "r -> a"],
+        ["r -> s", "s -> r"],
+        ["r -> s (2)", "s -> r (2)"],
+        ["r -> s (3)", "s -> r (3)"],
+        ["b -> s", "s -> b"],
+    ]
+
+
+def test_a_node_may_be_named_like_a_second_link() -> None:
+    net = Network()
+    a, r, s = net.host("a"), net.router("r"), net.router("s (2)")
+    net.link(a, r, rate="1 Gbit/s", delay="1 us")
+    net.link(r, s, rate="1 Gbit/s", delay="1 us")
+    nodes, _ = _topology(net.run("1 ms").queues)
+    assert nodes == [["a", "host"], ["r", "switch"], ["s (2)", "host"]]

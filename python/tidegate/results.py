@@ -1,7 +1,8 @@
 """The tables of a run.
 
 Every column that has a unit ends in it. `Result.flows` has one row for each flow, `Result.queues` one for each direction of
-each link; `number` is the queue's index at a P4 switch's port. `Result.flow_samples` and `Result.queue_samples` have one row
+each link; `number` is the queue's index at a P4 switch's port. A queue is named by its link's ends, as `r -> s`; that of a second link
+between two nodes is `r -> s (2)`. `Result.flow_samples` and `Result.queue_samples` have one row
 per flow or queue and sample, if the network was recorded. In the samples the delay of a plain queue is what a packet that
 came now would wait; of a switch's, how long its first packet has waited. `Result.pages` has one row for each request of a
 page.
@@ -29,6 +30,7 @@ import polars as pl
 from tidegate import _core, html
 from tidegate.control import operations as op
 from tidegate.files import replacing, why
+from tidegate.network.links import queue_names
 from tidegate.units import PS_PER_S
 
 if TYPE_CHECKING:
@@ -390,14 +392,24 @@ def _drops(network: Network, core: _core.Simulation) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
+def _queue_names(network: Network, ports: dict[int, tuple[int, int]]) -> dict[int, str]:
+    """The names of the core's ports."""
+    names = queue_names(network.links)
+    return {
+        port: name
+        for link in network.links
+        for port, name in zip(ports[link.number], names[link.number], strict=True)
+    }
+
+
 def _queues(
     network: Network, core: _core.Simulation, ports: dict[int, tuple[int, int]], watched: list[Link], end: int
 ) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
+    names = _queue_names(network, ports)
     for link in network.links:
-        for side, port in zip(("forward", "reverse"), ports[link.number], strict=True):
+        for port in ports[link.number]:
             wire = core.queue(port)
-            source, target = (link.a, link.b) if side == "forward" else (link.b, link.a)
             # A switch or a router with classes has its queues in front of the wire; what it says of them takes the place of the port's own.
             of_switch = core.port_queues(port)
             for number, queue in enumerate(of_switch or [{}]):
@@ -409,7 +421,7 @@ def _queues(
                 left = s["packets"] - s.get("waiting_packets", 0)
                 rows.append(
                     {
-                        "queue": f"{source.name} -> {target.name}",
+                        "queue": names[port],
                         "number": number,
                         "packets": s["packets"],
                         "bytes": s["bytes"],
@@ -471,11 +483,7 @@ def flow_samples(frame: pl.DataFrame) -> pl.DataFrame:
 def _queue_samples(
     network: Network, ports: dict[int, tuple[int, int]], parts: list[_core.Columns]
 ) -> pl.DataFrame:
-    names = {}
-    for link in network.links:
-        there, back = ports[link.number]
-        names[there] = f"{link.a.name} -> {link.b.name}"
-        names[back] = f"{link.b.name} -> {link.a.name}"
+    names = _queue_names(network, ports)
     counts = ["packets", "bytes", "sent_bytes", "dropped", "marked"]
     columns = _columns(parts, ["time", "port", "queue", "delay", "busy", *counts])
     return pl.DataFrame(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -175,6 +176,18 @@ class Link:
         """What a BDP of a direction that has this delay is measured by."""
         made: Wire = getattr(self, side)
         return self.rtt if self.rtt is not None and delay == made.delay else 2 * delay
+
+
+def queue_names(links: Sequence[Link]) -> list[tuple[str, str]]:
+    """The names of each link's two queues: `a -> b` and `b -> a`; of a second link between two nodes `a -> b (2)` and `b -> a (2)`."""
+    between: Counter[frozenset[int]] = Counter()
+    names = []
+    for link in links:
+        ends = frozenset((link.a.number, link.b.number))
+        between[ends] += 1
+        which = f" ({between[ends]})" if between[ends] > 1 else ""
+        names.append((f"{link.a.name} -> {link.b.name}{which}", f"{link.b.name} -> {link.a.name}{which}"))
+    return names
 
 
 def _wire(wire: Wire) -> str:

@@ -4,7 +4,8 @@ that are done.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -174,14 +175,22 @@ def _numbers(frame: pl.DataFrame, name: str) -> Any:
     )
 
 
+def _ends(name: str, known: Collection[str]) -> tuple[str, str]:
+    """The nodes of a queue, by its name (`tidegate.network.links.queue_names`)."""
+    source, target = name.split(" -> ", 1)
+    first = re.sub(r" \(\d+\)$", "", target)
+    return source, first if f"{source} -> {first}" in known else target
+
+
 def _topology(queues: pl.DataFrame) -> tuple[list[list[str]], list[list[Any]]]:
     """Nodes and links by the names of queues: a node with one link is at the edge."""
-    pairs = [
-        tuple(name.split(" -> ", 1)) for name in queues["queue"].unique(maintain_order=True) if " -> " in name
-    ]
-    links = list(dict.fromkeys(tuple(sorted(pair)) for pair in pairs))
-    nodes = list(dict.fromkeys(node for link in links for node in link))
-    degree = {node: sum(node in link for link in links) for node in nodes}
+    known = {name: None for name in queues["queue"].unique(maintain_order=True) if " -> " in name}
+    pairs = {name: _ends(name, known) for name in known}
+    links = list(
+        dict.fromkeys((*sorted(pair), name[len(" -> ".join(pair)) :]) for name, pair in pairs.items())
+    )
+    nodes = list(dict.fromkeys(node for a, b, _ in links for node in (a, b)))
+    degree = {node: sum(node in (a, b) for a, b, _ in links) for node in nodes}
     at = {node: number for number, node in enumerate(nodes)}
     shown = [[node, "host" if degree[node] == 1 else "switch"] for node in nodes]
-    return shown, [[at[a], at[b], f"{a} -> {b}", f"{b} -> {a}"] for a, b in links]
+    return shown, [[at[a], at[b], f"{a} -> {b}{which}", f"{b} -> {a}{which}"] for a, b, which in links]

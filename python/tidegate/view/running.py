@@ -20,6 +20,7 @@ from tidegate.backends import common
 from tidegate.backends.build import Ports
 from tidegate.backends.common import HostFlows
 from tidegate.network import Network, Node
+from tidegate.network.links import queue_names
 from tidegate.results import Note
 from tidegate.units import PS_PER_S
 from tidegate.view.asking import MOST_WATCHED
@@ -188,11 +189,7 @@ class Running:
         for link in self._links:
             for node in (link.a, link.b):
                 nodes.setdefault(node, len(nodes))
-        names = [
-            name
-            for link in self._links
-            for name in (f"{link.a.name} -> {link.b.name}", f"{link.b.name} -> {link.a.name}")
-        ]
+        names = [name for both in queue_names(self._links) for name in both]
         return {
             "title": self._title,
             "kind": "live" if self._live else "running",
