@@ -127,6 +127,8 @@ def test_columns_and_their_aggregates() -> None:
     assert len(chosen(rows, [("x", "2.0")])) == 1
     with pytest.raises(TidegateError, match="no row has it; s is b"):
         chosen(rows, [("s", "c")])
+    with pytest.raises(TidegateError, match="no column 'cas'; did you mean 'case'"):
+        chosen(rows, [("s", "b"), ("cas", "a")])
 
 
 def test_lines_of_one_parameter_have_each_scheme_s_spread() -> None:
@@ -239,6 +241,9 @@ def test_trials_without_a_finite_objective_have_failed_and_do_not_go_on_for_ever
     other = (tune.Objective(Column("goodput"), True),)
     with pytest.raises(TidegateError, match=r"no column of numbers 'goodput'; .*they have goodput_mbps"):
         tune.run(task(objectives=other), trials=4, out=tmp_path / "y", executor=Without())
+    text = (tune.Objective(Column("scheme"), True),)
+    with pytest.raises(TidegateError, match=r"no column of numbers 'scheme'; they have goodput_mbps"):
+        task(objectives=text).demand([{"scheme": "plain", "goodput_mbps": 1.0}])
 
 
 def test_a_misspelt_objective_is_corrected_without_another_run(tmp_path: Path) -> None:
@@ -469,6 +474,11 @@ def test_what_cannot_be_tuned(tmp_path: Path) -> None:
         tune.run(task(objectives=two, prune=True, seeds=(1, 2)), trials=1, out=tmp_path / "x")
     with pytest.raises(TidegateError, match="give --repeat 2 or more"):
         tune.run(task(prune=True), trials=1, out=tmp_path / "x")
+    both = (tune.Objective(Column("drops"), False), tune.Objective(Column("drops"), True))
+    with pytest.raises(
+        TidegateError, match="drops is in --minimise and --maximise twice in all; give it once"
+    ):
+        tune.run(task(objectives=both), trials=1, out=tmp_path / "x")
     (tmp_path / "mine").write_text("")
     with pytest.raises(TidegateError, match="does not hold a study"):
         tune.run(task(), trials=1, out=tmp_path)

@@ -107,6 +107,11 @@ def is_number(value: object) -> TypeGuard[int | float]:
 def chosen(rows: Sequence[Row], where: Sequence[tuple[str, str]]) -> list[Row]:
     """The rows that have these values, as they are printed."""
     for name, value in where:
+        known = list(dict.fromkeys(itertools.chain(*rows)))
+        if rows and name not in known:
+            raise TidegateError(
+                f"--where {name}={value}: the rows have no column {name!r}; {did_you_mean(name, known)}they have {', '.join(known)}"
+            )
         there = list(dict.fromkeys(str(row.get(name)) for row in rows))
         if rows and value not in there:
             raise TidegateError(f"--where {name}={value}: no row has it; {name} is {', '.join(there[:20])}")

@@ -159,6 +159,10 @@ class Task:
             )
         if self.prune and len(self.seeds) < 2:
             raise TidegateError("--prune gives trials up between seeds; give --repeat 2 or more")
+        columns = [one.column for one in self.objectives]
+        for column in columns:
+            if columns.count(column) > 1:
+                raise TidegateError(f"{column} is in --minimise and --maximise twice in all; give it once")
 
     def about(self) -> dict[str, Any]:
         """What has to be the same for trials to be of one study."""
@@ -180,10 +184,11 @@ class Task:
         return {one.name for one in self.ranges}
 
     def demand(self, rows: list[Row]) -> None:
-        """Raise `TidegateError` for an objective that is no column of any row."""
+        """Raise `TidegateError` for an objective that is no column of any row, or one of text."""
         rows = chosen(rows, self.where)
         for one in self.objectives:
-            if rows and not any(one.column.name in row for row in rows):
+            found = [row[one.column.name] for row in rows if one.column.name in row]
+            if rows and (not found or any(isinstance(value, str | bool) for value in found)):
                 one.column.demand(rows)
 
     def values(self, rows: list[Row]) -> list[float]:
