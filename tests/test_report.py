@@ -136,6 +136,17 @@ def test_several_runs_in_one_page(made: Path, tmp_path: Path) -> None:
         report.write(tmp_path)
 
 
+def test_a_page_replaces_no_file_of_another_kind(made: Path, tmp_path: Path, tidegate: Command) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text("mine")
+    ran = tidegate("report", made, "--out", mine)
+    assert (ran.code, ran.err) == (
+        1,
+        f"{mine}: the page of a report has a name with .html; give such a name\n",
+    )
+    assert mine.read_text() == "mine"
+
+
 def test_a_run_given_twice_is_refused(made: Path, tidegate: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(made.parent)
     ran = tidegate("report", made, Path(made.name), "--out", "both.html")

@@ -21,7 +21,7 @@ def report(
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE",
+            metavar="FILE.html",
             help="The page.  [default: report.html in the run's folder; of several runs in this folder]",
             show_default=False,
         ),

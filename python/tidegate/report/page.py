@@ -58,6 +58,9 @@ def join(places: Sequence[Path], out: Path) -> Path:
     """Write one report of several runs to a file."""
     if out.is_dir():
         raise TidegateError(f"{out} is a folder; give a file's name with --out, as report.html")
+    if out.suffix not in (".html", ".htm"):
+        # It is replaced, and may be a file of the user's.
+        raise TidegateError(f"{out}: the page of a report has a name with .html; give such a name")
     if not out.parent.is_dir():
         raise TidegateError(f"{out}: there is no folder {out.parent}; make it first")
     records = [folder.read_record(place) for place in places]
