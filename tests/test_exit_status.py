@@ -126,6 +126,18 @@ def test_output_that_does_not_fit(words: list[str]) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")
 @pytest.mark.live
 @pytest.mark.concurrent
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(("words", "code"), [(["list"], 0), (["list", "--json"], 0), (["lst"], 2)])
+def test_descriptors_that_are_closed(words: list[str], code: int, closed: str) -> None:
+    command = [sys.executable, "-m", "tidegate", *words]
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closed}', "sh", *command], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+    assert bool(done.stdout) == (">&-" not in closed.split() and code == 0)
+
+
 @pytest.mark.parametrize("out", ["there", "new/folder"])
 def test_a_full_disk(tmp_path: Path, out: str) -> None:
     packets = [(n, bytes(1000)) for n in range(200)]
