@@ -24,7 +24,7 @@ from scapy.utils import PcapNgWriter, PcapWriter, RawPcapWriter, wrpcap
 from conftest import Run
 from rtt_tools import compare, compare_timestamps, needs_tcptrace, needs_tshark, of_tshark, ours
 from tidegate import TidegateError
-from tidegate.monitor import Sort, chosen, watch
+from tidegate.monitor import Interfaces, Sort, chosen, watch
 from tidegate.network import Network
 
 A, B = "10.0.0.1", "10.0.0.2"
@@ -450,6 +450,32 @@ def test_what_cannot_be_watched(tmp_path: Path) -> None:
         TidegateError, match=r"wifi.pcap: packets of link type 105; the monitor reads Ethernet"
     ):
         watch([wifi])
+
+
+def test_what_makes_no_sense_in_python(tmp_path: Path) -> None:
+    capture = tmp_path / "a.pcap"
+    wrpcap(str(capture), [Ether() / IP() / UDP()])
+    before = capture.read_bytes()
+    for given, said in (
+        ({"max_flows": 0}, "0 is not a number of connections"),
+        ({"max_flows": 1 << 70}, "is not a number of connections"),
+        ({"rtt_memory": -1}, "-1 is not a number of MiB"),
+        ({"rtt_memory": 1 << 50}, "is not a number of MiB"),
+        ({"samples": capture}, "is one of the captures, which it would replace"),
+        ({"after": [capture]}, "is given twice"),
+        ({"after": str(capture)}, r"after is a list: write after=\['"),
+    ):
+        with pytest.raises(TidegateError, match=said):
+            watch([capture], **given)  # type: ignore[arg-type]
+        assert capture.read_bytes() == before
+    with pytest.raises(TidegateError, match="nothing to watch"):
+        watch([])
+    with pytest.raises(TidegateError, match=r"files is a list: write files=\['"):
+        watch(str(capture))
+    with pytest.raises(TidegateError, match=r"interfaces is a list: write interfaces=\['lo'\]"):
+        Interfaces("lo")
+    with pytest.raises(TidegateError, match="an interface is given twice"):
+        Interfaces(["lo"], after=["lo"])
 
 
 def test_files_that_are_not_written(tidegate: Run, lab: Path, tmp_path: Path) -> None:

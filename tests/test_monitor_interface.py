@@ -404,6 +404,7 @@ def test_what_was_seen_is_shown_when_an_interface_goes_away(pair: tuple[str, str
         (["-i", "lo", "--metrics-addr", "nowhere"], 1, "nowhere"),
         (["-i", "lo", "--metrics-addr", "0.0.0.0:0"], 1, "or --insecure if this is meant"),
         (["-i", "a name with spaces"], 1, "is not the name of an interface"),
+        (["some.pcap", "--max-flows", "9" * 30], 2, "less than or equal to 4294967295"),
     ],
 )
 def test_refused(words: list[str], code: int, why: str) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidegate import _core, addresses, monitor_taps
+from tidegate import _core, addresses, monitor_taps, units
 from tidegate._core import TidegateError
 from tidegate.files import given_twice, replacing
 from tidegate.monitor_taps import LOST_AFTER
@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 MOST_FLOWS = 1_000_000
+LARGEST_MAX_FLOWS = (1 << 32) - 1
 RTT_MEMORY = 1024
 """MiB."""
+MOST_RTT_MEMORY = 1 << 20
 SHOWN = 12
 """Flows of the figure."""
 LOOKED_AT = 5000
@@ -114,13 +116,21 @@ def watch(
     is lost. `delays` is a CSV file that gets each delay: `time_s` at the second tap, ends and ports, `queue_delay_ms`. Raises
     TidegateError.
     """
+    _demand_lists(files=files, after=after)
+    given = [*files, *after]
+    if not files:
+        raise TidegateError("there is nothing to watch; give a capture")
+    if (twice := given_twice(given)) is not None:
+        raise TidegateError(f"{twice} is given twice; give each capture once")
+    for out in (samples, delays):
+        if out is not None:
+            _demand_apart(Path(out), given)
     second = monitor_taps.second(after, after_offset_ms, lost_after, delays)
     answer: dict[str, Any] = json.loads(
         _core.monitor(
             [str(file) for file in files],
             rtt_rule,
-            max_flows,
-            rtt_memory << 20,
+            *_limits(max_flows, rtt_memory),
             samples,
             second,
             partial,
@@ -129,6 +139,20 @@ def watch(
     )
     answer["warnings"] += _seen_twice(answer["flows"], len(files))
     return answer
+
+
+def _demand_lists(**given: Sequence[str | Path]) -> None:
+    """Refuse a name alone: each of its letters would be one."""
+    for name, value in given.items():
+        if isinstance(value, str | Path):
+            raise TidegateError(f"{name} is a list: write {name}=[{str(value)!r}]")
+
+
+def _limits(max_flows: int, rtt_memory: int) -> tuple[int, int]:
+    """Connections, and bytes for round-trip times."""
+    units.below(max_flows, 1, LARGEST_MAX_FLOWS + 1, "a number of connections (max_flows)")
+    units.below(rtt_memory, 1, MOST_RTT_MEMORY + 1, "a number of MiB (rtt_memory)")
+    return max_flows, rtt_memory << 20
 
 
 class Interfaces:
@@ -151,11 +175,13 @@ class Interfaces:
         lost_after: float = LOST_AFTER,
         delays: str | Path | None = None,
     ) -> None:
+        _demand_lists(interfaces=interfaces, after=after)
+        if len({*interfaces, *after}) < len(interfaces) + len(after):
+            raise TidegateError("an interface is given twice; give each once")
         self._core = _core.InterfaceMonitor(
             list(interfaces),
             rtt_rule,
-            max_flows,
-            rtt_memory << 20,
+            *_limits(max_flows, rtt_memory),
             None if samples is None else str(samples),
             monitor_taps.second(after, 0.0, lost_after, delays),
         )
@@ -393,6 +419,11 @@ def _written(path: Path, suffixes: tuple[str, ...], what: str, captures: Sequenc
         raise TidegateError(f"{path}: a {what} has a name with {' or '.join(suffixes)}; give such a name")
     if not path.parent.is_dir():
         raise TidegateError(f"{path}: there is no folder {path.parent}; make it first")
+    _demand_apart(path, captures)
+
+
+def _demand_apart(path: Path, captures: Sequence[str | Path]) -> None:
+    """Refuse a file that is read."""
     if any(path.exists() and Path(one).exists() and path.samefile(one) for one in captures if one != "-"):
         raise TidegateError(f"{path}: is one of the captures, which it would replace; give another name")
 
@@ -456,14 +487,15 @@ def monitor(
         ),
     ] = None,
     max_flows: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Watch so many connections.")
+        int,
+        typer.Option(metavar="N", min=1, max=LARGEST_MAX_FLOWS, help="Watch so many connections."),
     ] = MOST_FLOWS,
     rtt_memory: Annotated[
         int,
         typer.Option(
             metavar="MIB",
             min=1,
-            max=1 << 20,
+            max=MOST_RTT_MEMORY,
             help="Memory for round-trip times, of all connections together.",
         ),
     ] = RTT_MEMORY,
