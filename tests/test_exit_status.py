@@ -20,6 +20,7 @@ from conftest import EXAMPLES, Run, pcap
 from tidegate import TidegateError, _core, cli
 from tidegate.control import files
 from tidegate.control.files import load
+from tidegate.replay import replay
 
 ROUTER = EXAMPLES / "ipv4_router" / "ipv4_router.p4"
 FULL = Path("/dev/full")
@@ -92,6 +93,16 @@ def test_a_port_of_a_capture_that_cannot_be(tidegate: Run, tmp_path: Path, port:
     assert ran.code == (1 if port == "600" else 2)
     assert f"port {port[:20]} is not possible: ports are 0 to 510" in " ".join(ran.err.split())
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("number", ["-1", str(2**64), "9" * 30])
+def test_a_number_of_packets_that_cannot_be(tidegate: Run, tmp_path: Path, number: str) -> None:
+    capture = tmp_path / "in.pcap"
+    capture.write_bytes(pcap([(0, bytes(64))]))
+    words = ["--in", f"1={capture}", "--out", tmp_path / "out", "--trace", number]
+    assert tidegate("replay", ROUTER, *words).code == 2
+    with pytest.raises(TidegateError, match="is not a number of packets"):
+        replay(ROUTER, inputs={1: capture}, out=tmp_path / "out", trace=int(number))
 
 
 def test_wrong_usage_as_json(tidegate: Run) -> None:

@@ -125,6 +125,7 @@ def replay(
     files = [(port, Path(file)) for port, file in pairs]
     if cpu_port is not None:
         units.below(cpu_port, 0, 511, "cpu_port, the controller's port")
+    units.below(trace, 0, 2**64, "a number of packets (trace)")
     session = _core.Replay(compiled.core, files, out, commands, engine, trace, units.seed(seed), cpu_port)
     notes: list[Note] = []
     try:

@@ -121,7 +121,10 @@ def replay(
     define: Define = None,
     engine: EngineOption = Engine.AUTO,
     trace: Annotated[
-        int, typer.Option("--trace", metavar="N", min=0, help="Show each step of the first N packets.")
+        int,
+        typer.Option(
+            "--trace", metavar="N", min=0, max=2**64 - 1, help="Show each step of the first N packets."
+        ),
     ] = 0,
     seed: Seed = 0,
     as_json: Json = False,
