@@ -14,6 +14,7 @@ mod open;
 mod read;
 mod source;
 mod write;
+mod zstd;
 
 pub use error::{CaptureError, plain, unreadable};
 pub use format::{ETHERNET, WHOLE, file_header, packet_header};

@@ -1,47 +1,39 @@
 //! Where a capture's bytes come from: a file or standard input, as they are or compressed.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Error, ErrorKind, Read};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use flate2::bufread::MultiGzDecoder;
-use ruzstd::decoding::StreamingDecoder;
 
 use super::error::{CaptureError, Result, fail, plain, unreadable};
 use super::source::Source;
+use super::zstd::{self, Frames};
 
 /// Of what tells how a file is packed, and of packed data.
 const BUFFER: usize = 1 << 16;
 /// Compressed files of so many bytes or more are read ahead. To read one that is not costs less than to hand it over.
 const AHEAD: u64 = 1 << 20;
 const GZIP: [u8; 2] = [0x1f, 0x8b];
-const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// Frames of zstd (RFC 8878), one after the other.
-struct Frames {
-    frame: Option<StreamingDecoder<Buffered, ruzstd::decoding::FrameDecoder>>,
+/// A file or standard input. A signal that interrupts a read is an error of it: decoders try again after one of that kind, and whoever waits
+/// for a pipe that gives nothing could not leave.
+pub(super) struct Leaving {
+    file: Box<dyn Read + Send + Sync>,
+    interrupted: Arc<AtomicBool>,
 }
 
-type Buffered = BufReader<Box<dyn Read + Send + Sync>>;
-
-fn invalid(error: &dyn std::fmt::Display) -> std::io::Error {
-    std::io::Error::new(std::io::ErrorKind::InvalidData, error.to_string())
-}
-
-impl Read for Frames {
+impl Read for Leaving {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        loop {
-            let Some(frame) = &mut self.frame else { return Ok(0) };
-            let count = frame.read(buffer)?;
-            if count > 0 || buffer.is_empty() {
-                return Ok(count);
+        self.file.read(buffer).map_err(|e| match e.kind() {
+            ErrorKind::Interrupted => {
+                self.interrupted.store(true, Ordering::Relaxed);
+                Error::other("interrupted")
             }
-            let mut rest = self.frame.take().map(StreamingDecoder::into_inner).expect("it is there");
-            if rest.fill_buf()?.is_empty() {
-                return Ok(0);
-            }
-            self.frame = Some(StreamingDecoder::new(rest).map_err(|e| invalid(&e))?);
-        }
+            _ => e,
+        })
     }
 }
 
@@ -49,7 +41,7 @@ impl Read for Frames {
 pub(super) fn open(path: &Path) -> Result<Source> {
     // Only what never waits for others: whoever does must be able to leave.
     let mut ahead = false;
-    let raw: Box<dyn Read + Send + Sync> = if path == Path::new("-") {
+    let file: Box<dyn Read + Send + Sync> = if path == Path::new("-") {
         Box::new(std::io::stdin())
     } else {
         if path.is_dir() {
@@ -59,22 +51,69 @@ pub(super) fn open(path: &Path) -> Result<Source> {
         ahead = file.metadata().is_ok_and(|found| found.is_file() && found.len() >= AHEAD);
         Box::new(file)
     };
-    let mut raw = BufReader::with_capacity(BUFFER, raw);
-    let head = match raw.fill_buf() {
-        Ok(head) => head,
-        Err(e) if e.kind() == std::io::ErrorKind::Interrupted => return fail("interrupted"),
-        Err(e) => return fail(format!("{}: cannot be read: {}", path.display(), plain(&e))),
+    unpacked(file, path, ahead)
+}
+
+/// What a file has, unpacked; `ahead`: on a thread of its own, if it is packed.
+fn unpacked(file: Box<dyn Read + Send + Sync>, path: &Path, ahead: bool) -> Result<Source> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let leaving = Leaving { file, interrupted: interrupted.clone() };
+    let mut raw = BufReader::with_capacity(BUFFER, leaving);
+    let wrong = |what: &str, e: &Error| match interrupted.load(Ordering::Relaxed) {
+        true => CaptureError("interrupted".into()),
+        false => CaptureError(format!("{}: {what}: {}", path.display(), plain(e))),
     };
-    let gzip = head.starts_with(&GZIP);
-    let compressed = gzip || head.starts_with(&ZSTD);
+    let head = raw.fill_buf().map_err(|e| wrong("cannot be read", &e))?;
+    let (gzip, zstd) = (head.starts_with(&GZIP), zstd::begins(head));
     let file: Box<dyn Read + Send + Sync> = if gzip {
         Box::new(MultiGzDecoder::new(raw))
-    } else if compressed {
-        let frame = StreamingDecoder::new(raw)
-            .map_err(|e| CaptureError(format!("{}: its zstd data is damaged: {e}", path.display())))?;
-        Box::new(Frames { frame: Some(frame) })
+    } else if zstd {
+        Box::new(Frames::open(raw).map_err(|e| wrong("its zstd data is damaged", &e))?)
     } else {
         Box::new(raw)
     };
-    Ok(Source::new(file, path.to_owned(), compressed, ahead && compressed))
+    let compressed = gzip || zstd;
+    Ok(Source::new(file, path.to_owned(), compressed, ahead && compressed, interrupted))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Cursor, Write};
+
+    use super::super::source::Got;
+    use super::*;
+
+    /// A pipe that gives these bytes, and nothing more until a signal comes; signals come again and again.
+    struct Waits(Cursor<Vec<u8>>);
+
+    impl Read for Waits {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            match self.0.read(buffer)? {
+                0 => Err(ErrorKind::Interrupted.into()),
+                count => Ok(count),
+            }
+        }
+    }
+
+    #[test]
+    fn a_signal_ends_the_wait_for_a_pipe() {
+        let text = [7; 100];
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(&text).unwrap();
+        let zstd = [&[0x28, 0xb5, 0x2f, 0xfd, 0x20, 100, 0x21, 3, 0][..], &text].concat();
+        for whole in [text.to_vec(), gzip.finish().unwrap(), zstd] {
+            for count in 0..whole.len() {
+                let pipe = Waits(Cursor::new(whole[..count].to_vec()));
+                let found = unpacked(Box::new(pipe), Path::new("-"), false);
+                let error = found.and_then(|mut source| {
+                    loop {
+                        if let (_, Got::End | Got::Short) = source.take(1)? {
+                            return Ok(());
+                        }
+                    }
+                });
+                assert_eq!(error.expect_err("it waits").to_string(), "interrupted", "{count}");
+            }
+        }
+    }
 }

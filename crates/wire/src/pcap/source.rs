@@ -2,6 +2,8 @@
 
 use std::io::Read;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::ahead::{Ahead, ROOM};
 use super::error::{Result, fail, plain};
@@ -32,6 +34,8 @@ pub(super) struct Source {
     file: Feed,
     pub path: PathBuf,
     compressed: bool,
+    /// A signal has interrupted a read.
+    interrupted: Arc<AtomicBool>,
     pub cut: Option<String>,
     /// What has been read and not been taken is from `at` to `end`.
     buffer: Vec<u8>,
@@ -50,14 +54,20 @@ pub(super) enum Got {
 
 impl Source {
     /// `ahead`: a thread reads it, if there can be one.
-    pub fn new(file: Box<dyn Read + Send + Sync>, path: PathBuf, compressed: bool, ahead: bool) -> Source {
+    pub fn new(
+        file: Box<dyn Read + Send + Sync>,
+        path: PathBuf,
+        compressed: bool,
+        ahead: bool,
+        interrupted: Arc<AtomicBool>,
+    ) -> Source {
         let file =
             if ahead { Ahead::start(file).map_or_else(Feed::Here, Feed::Ahead) } else { Feed::Here(file) };
         let buffer = match file {
             Feed::Here(_) => vec![0; BUFFER],
             Feed::Ahead(_) => Vec::new(),
         };
-        Source { file, path, compressed, cut: None, buffer, at: 0, end: 0 }
+        Source { file, path, compressed, interrupted, cut: None, buffer, at: 0, end: 0 }
     }
 
     /// More bytes behind those that are not taken; how many.
@@ -110,7 +120,7 @@ impl Source {
                 Ok(0) => break,
                 Ok(_) => {}
                 // A signal: whoever reads from a pipe that gives nothing must be able to leave.
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => return fail("interrupted"),
+                Err(_) if self.interrupted.load(Ordering::Relaxed) => return fail("interrupted"),
                 Err(e) if self.compressed => {
                     self.damaged(format!("its compressed data ends early or is damaged ({})", plain(&e)));
                     break;
