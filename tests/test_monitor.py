@@ -15,7 +15,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from scapy.layers.inet import IP, TCP, UDP
+from scapy.layers.inet import IP, TCP, UDP, fragment
 from scapy.layers.inet6 import IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrHopByHop
 from scapy.layers.l2 import CookedLinux, Dot1Q, Ether
 from scapy.packet import Packet, Raw
@@ -323,6 +323,16 @@ def test_headers_between(tmp_path: Path) -> None:
         folder.mkdir()
         (row,) = watch([written([packet], folder)])["flows"]
         assert (row["src"], row["src_port"], row["payload_bytes"]) == (six[0], 7, 9)
+
+
+def test_what_is_not_looked_into(tmp_path: Path) -> None:
+    inner = IP(src=A, dst=B) / UDP(sport=7, dport=8) / Raw(bytes(3000))
+    seen = watch([written([Ether() / IP() / inner], tmp_path)])
+    assert (seen["flows"], seen["other_packets"]) == ([], 1)
+    assert seen["warnings"][0].startswith("none of the packets (1) is TCP or UDP over IP")
+    seen = watch([written([Ether() / part for part in fragment(inner, 1480)], tmp_path)])
+    (row,) = seen["flows"]
+    assert (row["packets"], row["bytes"], seen["other_packets"], seen["warnings"]) == (1, 1500, 2, [])
 
 
 @pytest.fixture(scope="module")

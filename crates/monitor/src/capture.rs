@@ -401,6 +401,13 @@ impl Watch {
 impl Watched {
     /// Says what makes the figures doubtful.
     pub fn warn(&mut self) {
+        if self.others > 0 && self.others == self.packets {
+            self.warnings.push(format!(
+                "none of the packets ({}) is TCP or UDP over IP that the monitor reads; what is inside of other headers (GRE, IP in IP, \
+                 MPLS, PPPoE) is not looked at",
+                self.others
+            ));
+        }
         if self.cut > 0 {
             self.warnings.push(format!(
                 "{} packets were captured without all of their headers; they are left out",
