@@ -55,6 +55,30 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.parametrize("process", [False, True])
+def test_what_the_users_code_prints_is_not_in_the_answer(here: Path, tidegate: Run, process: bool) -> None:
+    said = ["imported", "planned", "measured", "judged", "drawn"]
+    text = PLAN + ENDS
+    text = text.replace("def mine", "print('imported')\n\ndef mine").replace(
+        "return Plan", "print('planned'); return Plan"
+    )
+    text = text.replace("    return {", "    print('measured')\n    return {")
+    text = text.replace("rows: []", "rows: print('judged') or []").replace(
+        "runs: F", "runs: print('drawn') or F"
+    )
+    written(here, text)
+    ran = tidegate("run", "./my.py:mine", "--json", process=process)
+    assert (ran.code, json.loads(ran.out)["experiment"]) == (0, "my.mine")
+    assert [word for word in said if word not in ran.err] == []
+    ran = tidegate("run", "./my.py:mine", "--set", "duration_ms=0", "--json", process=process)
+    assert (ran.code, list(json.loads(ran.out))) == (1, ["error"])
+    listed = tidegate("list", "./my.py:mine", "--json", process=process)
+    assert (listed.code, list(json.loads(listed.out))) == (0, ["experiments", "left_out"])
+    # Without --json it is where what is printed goes.
+    plain = tidegate("run", "./my.py:mine", process=process)
+    assert "planned" in plain.out
+
+
 def test_a_function_of_a_file_runs_and_is_drawn_again(here: Path, tidegate: Run) -> None:
     written(here, PLAN + ENDS)
     ran = tidegate("run", "./my.py:mine", "--set", "duration_ms=200", "--json")

@@ -589,7 +589,9 @@ def monitor(
     for warning in answer["warnings"]:
         sys.stderr.write(f"warning: {warning}\n")
     if as_json:
-        print(json.dumps(answer))
+        from tidegate.cli.output import print_json
+
+        print_json(answer)
     else:
         from rich.console import Console
 

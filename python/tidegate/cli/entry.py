@@ -19,6 +19,7 @@ from tidegate.cli.output import (
     INTERRUPTED,
     OF_THE_MACHINE,
     Told,
+    kept_for_answers,
     machine_s,
     print_json,
     report,
@@ -31,7 +32,8 @@ def _run_app() -> None:
     logs.listen(logs.ERRORS, as_json=logs.asked(sys.argv) == "json")
     try:
         _demand_words(sys.argv[1:])
-        code = app(standalone_mode=False)
+        with kept_for_answers("--json" in sys.argv[1:]):
+            code = app(standalone_mode=False)
     except Exception as error:
         # Wrong usage, of which the parser has a class of its own.
         if not hasattr(error, "format_message"):

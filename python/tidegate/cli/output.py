@@ -6,7 +6,9 @@ import errno
 import os
 import re
 import sys
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tidegate import _core, logs
@@ -67,9 +69,51 @@ class Told(SystemExit):
     """Exit of a command that has already printed the reason."""
 
 
+_answer: Callable[[str], object] | None = None
+"""Writes the one object while standard output is kept for it."""
+
+
+@contextmanager
+def kept_for_answers(asked: bool) -> Iterator[None]:
+    """While this lasts, standard output has the object of `--json` alone: what else is printed, as by code of the user's in this process
+    and in those of runs, goes to standard error."""
+    global _answer
+    if not asked or _answer is not None:
+        yield
+        return
+    before = sys.stdout
+    before.flush()
+    try:
+        number = before.fileno()
+    except (OSError, ValueError):
+        number = None
+    with ExitStack() as stack:
+        stack.enter_context(redirect_stdout(sys.stderr))
+        if number is None:
+            _answer = before.write
+        else:
+            kept = os.dup(number)
+            stack.callback(os.close, kept)
+            stack.callback(os.dup2, kept, number)
+            os.dup2(2, number)
+            _answer = partial(_write, kept, before.encoding)
+        try:
+            yield
+        finally:
+            _answer = None
+
+
+def _write(number: int, encoding: str, text: str) -> None:
+    """All of a text to a descriptor."""
+    left = text.encode(encoding, "backslashreplace")
+    while left:
+        left = left[os.write(number, left) :]
+
+
 def print_json(answer: dict[str, Any]) -> None:
     """The one object of `--json`; what is not finite is null."""
-    sys.stdout.write(json_text(answer, ensure_ascii=False) + "\n")
+    text = json_text(answer, ensure_ascii=False) + "\n"
+    (_answer or sys.stdout.write)(text)
 
 
 def color() -> bool:

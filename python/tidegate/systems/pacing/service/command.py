@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -178,7 +176,9 @@ def status(as_json: Json = False) -> None:
 
     said = ask()
     if as_json:
-        sys.stdout.write(json.dumps(said) + "\n")
+        from tidegate.cli.output import print_json
+
+        print_json(said)
         return
     table = Table(box=None, pad_edge=False)
     for name in ("flow", "Mbit/s of payload", "weight", "heard s ago", "why"):
