@@ -211,6 +211,7 @@ pub fn watch(
         }
     }
     seen.warn();
+    seen.warn_of_others();
     Ok(seen)
 }
 
@@ -401,13 +402,6 @@ impl Watch {
 impl Watched {
     /// Says what makes the figures doubtful.
     pub fn warn(&mut self) {
-        if self.others > 0 && self.others == self.packets {
-            self.warnings.push(format!(
-                "none of the packets ({}) is TCP or UDP over IP that the monitor reads; what is inside of other headers (GRE, IP in IP, \
-                 MPLS, PPPoE) is not looked at",
-                self.others
-            ));
-        }
         if self.cut > 0 {
             self.warnings.push(format!(
                 "{} packets were captured without all of their headers; they are left out",
@@ -455,6 +449,17 @@ impl Watched {
                  together"
                     .into(),
             );
+        }
+    }
+
+    /// Of a whole capture; an interface may have had nothing but neighbour discovery for a while.
+    fn warn_of_others(&mut self) {
+        if self.others > 0 && self.others == self.packets {
+            self.warnings.push(format!(
+                "none of the packets ({}) is TCP or UDP over IP that the monitor reads; what is inside of other headers (GRE, IP in IP, \
+                 MPLS, PPPoE) is not looked at",
+                self.others
+            ));
         }
     }
 
