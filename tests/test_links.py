@@ -55,6 +55,8 @@ def test_a_receive_buffer_holds_a_few_segments() -> None:
         ("1__0 BDP", "a - b: '1__0 BDP' does not begin with a number"),
         ("1. BDP", "a - b: '1. BDP' does not begin with a number"),
         ("\u0661 packets", "a - b: '\u0661 packets' does not begin with a number"),
+        ("1e3 packets", "a - b: '1e3 packets' is not a whole number of packets"),
+        ("e3 BDP", "a - b: 'e3 BDP' does not begin with a number"),
         ("1.5 packets", "a - b: '1.5 packets' is not a whole number of packets"),
         ("1 BPD", "a - b: the queue '1 BPD': `1 BPD` is not a size: no unit `BPD`"),
         ("10", "write it as in `128 KiB`, `100 packets` or `1 BDP`"),
@@ -75,6 +77,19 @@ def test_numbers_of_a_queue_s_limit_may_have_underscores() -> None:
         net.host("a"), net.host("b"), rate="1 Gbit/s", delay="1 ms", queue="1_000 packets, 1_0.5 BDP"
     )
     assert (link.forward.packets, link.forward.bytes) == (1000, 2_625_000)
+
+
+def test_numbers_may_be_as_python_prints_them() -> None:
+    net = Network()
+    link = net.link(
+        net.host("a"),
+        net.host("b"),
+        rate=f"{1e17} bit/s",
+        delay=f"{1e-05} s",
+        queue=f"{1e-05} BDP, 5 packets",
+    )
+    assert (link.forward.rate, link.forward.delay) == (10**17, 10_000_000)
+    assert (link.forward.packets, link.forward.bytes) == (5, 2_500_000)
 
 
 def a_byte(made: str, set_to: str) -> dict[str, float]:

@@ -15,8 +15,9 @@ pub(crate) fn parse(text: &str, units: &Units, what: &str, example: &str) -> Res
     let fail =
         |why: &str| Err(ParseError(format!("`{text}` is not {what}: {why}; write it as in `{example}`")));
     let trimmed = text.trim();
-    let at = trimmed.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(trimmed.len());
-    let (number, unit) = (trimmed[..at].replace('_', ""), trimmed[at..].trim());
+    let (number, unit) = trimmed.split_at(end_of_number(trimmed));
+    let (number, unit) = (number.replace('_', ""), unit.trim());
+    let (number, exponent) = number.split_once(['e', 'E']).unwrap_or((&number, "0"));
     if trimmed.starts_with('-') {
         return fail("it must not be negative");
     }
@@ -29,24 +30,45 @@ pub(crate) fn parse(text: &str, units: &Units, what: &str, example: &str) -> Res
             if unit.is_empty() { "the unit is missing".to_owned() } else { format!("no unit `{unit}`") };
         return fail(&format!("{why} (known: {})", known.join(", ")));
     };
-    let (whole, fraction) = number.split_once('.').unwrap_or((&number, ""));
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if fraction.contains('.') {
         return fail("there are two points in the number");
     }
     let fraction = fraction.trim_end_matches('0');
-    let digits = format!("{whole}{fraction}");
-    let digits = if digits.is_empty() { "0" } else { &digits };
-    let (Ok(value), Some(scale)) = (digits.parse::<u128>(), 10u128.checked_pow(fraction.len() as u32)) else {
+    let digits = format!("0{whole}{fraction}");
+    let (Ok(value), Ok(exponent)) = (digits.parse::<u128>(), exponent.parse::<i32>()) else {
         return fail("the number has too many digits");
     };
-    let Some(scaled) = value.checked_mul(u128::from(*factor)) else { return fail("it is too large") };
-    if !scaled.is_multiple_of(scale) {
+    if value == 0 {
+        return Ok(0);
+    }
+    let power = i64::from(exponent) - fraction.len() as i64;
+    let Some(scale) = u32::try_from(power.abs()).ok().and_then(|power| 10u128.checked_pow(power)) else {
+        return fail(if power > 0 { "it is too large" } else { "the number has too many digits" });
+    };
+    let (times, parts) = if power > 0 { (scale, 1) } else { (1, scale) };
+    let Some(scaled) = value.checked_mul(u128::from(*factor)).and_then(|v| v.checked_mul(times)) else {
+        return fail("it is too large");
+    };
+    if !scaled.is_multiple_of(parts) {
         return fail(&format!("it is not a whole number of {}", units[0].0));
     }
-    match u64::try_from(scaled / scale) {
+    match u64::try_from(scaled / parts) {
         Ok(value) => Ok(value),
         Err(_) => fail("it is too large"),
     }
+}
+
+/// Where the number ends that a text begins with: `0.25`, `1_000`, or as a program prints it, `1e-05`.
+fn end_of_number(text: &str) -> usize {
+    let end = |from: usize, is_part: fn(char) -> bool| {
+        text[from..].find(|c: char| !is_part(c)).map_or(text.len(), |at| from + at)
+    };
+    let mantissa = end(0, |c| c.is_ascii_digit() || c == '.' || c == '_');
+    let Some(behind) = text[mantissa..].strip_prefix(['e', 'E']) else { return mantissa };
+    let first = mantissa + 1 + usize::from(behind.starts_with(['+', '-']));
+    let exponent = end(first, |c| c.is_ascii_digit());
+    if exponent > first { exponent } else { mantissa }
 }
 
 /// Prints a value in the largest unit that makes it a number with at most three decimals.

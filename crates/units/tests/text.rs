@@ -14,6 +14,11 @@ fn written_and_printed() {
         ("2 min", 120_000_000_000_000, "120 s"),
         ("0 s", 0, "0 s"),
         ("1234567 ps", 1_234_567, "1234.567 ns"),
+        // As programs print numbers.
+        ("1e-05 ms", 10_000, "10 ns"),
+        ("2.50E+3 us", 2_500_000_000, "2.5 ms"),
+        ("1e3s", 1_000_000_000_000_000, "1000 s"),
+        ("0e999 s", 0, "0 s"),
     ] {
         let time: Time = text.parse().unwrap();
         assert_eq!(time.as_ps(), ps, "{text}");
@@ -50,7 +55,14 @@ fn refused_with_the_reason() {
         ("0.5 ps", "not a whole number of ps"),
         ("300 days", "no unit `days`"),
         ("99999999999 s", "too large"),
-        ("1e3 s", "no unit `e3 s`"),
+        ("1e-13 s", "not a whole number of ps"),
+        ("1e20 s", "too large"),
+        ("1e50 s", "too large"),
+        ("1e-50 s", "too many digits"),
+        ("1e99999999999 s", "too many digits"),
+        ("1e s", "no unit `e s`"),
+        ("1e+ s", "no unit `e+ s`"),
+        ("e3 s", "does not start with a number"),
     ] {
         let error = text.parse::<Time>().unwrap_err().to_string();
         assert!(error.contains(why) && error.contains("20 ms"), "{text}: {error}");

@@ -209,7 +209,7 @@ def queue_limit(text: str, rate: int, rtt: int, where: str) -> tuple[int | None,
     if not isinstance(text, str):
         raise TidegateError(f"{where}: the queue {text!r}: write it as `100 packets`, `64 KiB` or `1 BDP`")
     for part in text.split(","):
-        match = re.fullmatch(r"\s*([\d_.]*)\s*(packets?|BDP)\s*", part)
+        match = re.fullmatch(r"\s*([\d_.]*(?:[eE][-+]?\d+)?)\s*(packets?|BDP)\s*", part)
         if match is None:
             try:
                 size = units.size(part)
@@ -218,7 +218,7 @@ def queue_limit(text: str, rate: int, rtt: int, where: str) -> tuple[int | None,
                     f"{where}: the queue {text!r}: {error}, `100 packets` or `1 BDP`"
                 ) from None
             continue
-        if re.fullmatch(r"\d+(_\d+)*(\.\d+)?", match[1], re.ASCII) is None:
+        if re.fullmatch(r"\d+(_\d+)*(\.\d+)?([eE][-+]?\d+)?", match[1], re.ASCII) is None:
             raise TidegateError(
                 f"{where}: {part.strip()!r} does not begin with a number; write it as `100 packets` or `1.5 BDP`"
             )
@@ -232,7 +232,7 @@ def queue_limit(text: str, rate: int, rtt: int, where: str) -> tuple[int | None,
                     f"{where}: a BDP of this link is less than a byte; give the queue in packets or bytes, or say `rtt`"
                 )
         else:
-            if "." in number:
+            if not number.isdigit():
                 raise TidegateError(f"{where}: {part.strip()!r} is not a whole number of packets")
             limit = int(number[: units.MOST_DIGITS])
             packets = units.below(limit, 1, 2**32, f"a queue's limit in packets ({where})")
