@@ -36,7 +36,7 @@ from tidegate.units import PS_PER_S
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from tidegate.network import Link, Network
+    from tidegate.network import Flow, Link, Network
 
 INFINITE_SSTHRESH = 0x7FFF_FFFF
 TABLES = ("flows", "queues", "drops", "flow_samples", "queue_samples", "notes", "pages", "live")
@@ -311,6 +311,12 @@ def jain(rates: pl.Series) -> float:
     return total * total / (len(rates) * squares) if squares > 0 else float("nan")
 
 
+def has_all(flow: Flow, received: int | None) -> bool:
+    """Whether all of a flow's size has come, where that is known. Of what `stop` has cut short there is no completion time."""
+    size = getattr(flow.spec, "size", None)
+    return size is None or received is None or received >= size
+
+
 def _flows(network: Network, core: _core.Simulation, end: int) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
     for flow in network.flows:
@@ -320,9 +326,7 @@ def _flows(network: Network, core: _core.Simulation, end: int) -> pl.DataFrame:
         stop = flow.spec.stop
         if finished is None and stop is not None:
             last = min(last, stop)
-        size = getattr(flow.spec, "size", None)
-        # Of what `stop` has cut short there is no time for all of it.
-        whole = size is None or came["bytes_received"] >= size
+        whole = has_all(flow, came["bytes_received"])
         took = None if finished is None or started is None or not whole else finished - started
         ideal = came["ideal"]
         spent = None if started is None or last <= started else (last - started) / PS_PER_S
@@ -336,7 +340,7 @@ def _flows(network: Network, core: _core.Simulation, end: int) -> pl.DataFrame:
                 "target": flow.target.name,
                 "start_s": None if started is None else started / PS_PER_S,
                 "finish_s": None if finished is None else finished / PS_PER_S,
-                "size_bytes": size,
+                "size_bytes": getattr(flow.spec, "size", None),
                 "completion_ms": None if took is None else took / 1e9,
                 "ideal_ms": None if ideal is None else ideal / 1e9,
                 "slowdown": None if took is None or not ideal else took / ideal,

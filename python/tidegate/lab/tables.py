@@ -10,7 +10,7 @@ import polars as pl
 
 from tidegate.lab.messages import RECEIVER_COLUMNS, SENDER_COLUMNS, UNKNOWN, FlowReport, Report
 from tidegate.network import Flow, Network
-from tidegate.results import FLOWS, flow_samples
+from tidegate.results import FLOWS, flow_samples, has_all
 from tidegate.units import PS_PER_S
 
 PS_PER_NS = 1000
@@ -32,9 +32,7 @@ def _row(flow: Flow, sent: FlowReport, received: FlowReport, end: int) -> dict[s
     if finished is None and stop is not None:
         last = min(last, stop / PS_PER_NS)
     spent = None if started is None or last <= started else (last - started) / 1e9
-    size = getattr(flow.spec, "size", None)
-    # Of what `stop` has cut short there is no time for all of it.
-    whole = size is None or received.bytes is None or received.bytes >= size
+    whole = has_all(flow, received.bytes)
     took = None if started is None or finished is None or not whole else (finished - started) / 1e6
     udp = flow.kind == "udp"
     # Nothing was sent again of what never began.
@@ -48,7 +46,7 @@ def _row(flow: Flow, sent: FlowReport, received: FlowReport, end: int) -> dict[s
         "target": flow.target.name,
         "start_s": None if started is None else started / 1e9,
         "finish_s": None if finished is None else finished / 1e9,
-        "size_bytes": size,
+        "size_bytes": getattr(flow.spec, "size", None),
         "completion_ms": took,
         "bytes_received": received.bytes,
         "goodput_mbps": None if spent is None or received.bytes is None else received.bytes * 8e-6 / spent,
