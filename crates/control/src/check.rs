@@ -2,7 +2,7 @@
 
 use num_bigint::BigUint;
 use p4lang::diag::counted;
-use p4lang::ir::{EntryMatch, MatchKind, Program, Table, TableId};
+use p4lang::ir::{EntryMatch, MatchKind, Program, Table, TableId, ValueSet};
 
 use crate::{Call, Error, Match, Result, check_match, fits};
 
@@ -136,21 +136,22 @@ pub fn profile_table(program: &Program, profile: usize) -> Result<TableId> {
     }
 }
 
+fn demand_fields(declared: &ValueSet, given: usize) -> Result<()> {
+    let (name, fields) = (&declared.info.name, declared.fields.len());
+    if fields == given {
+        return Ok(());
+    }
+    let why = format!("a member of value set `{name}` has {}, not {given}", counted(fields, "field"));
+    Err(Error::invalid(why).of(format!("value set `{name}`")))
+}
+
 /// A member of a value set, from one match for each field.
 ///
 /// # Errors
 /// Another number of matches, one of another kind.
 pub fn member(program: &Program, set: usize, found: &[Match]) -> Result<Vec<EntryMatch>> {
     let declared = &program.value_sets[set];
-    let name = &declared.info.name;
-    if declared.fields.len() != found.len() {
-        let why = format!(
-            "a member of value set `{name}` has {}, not {}",
-            counted(declared.fields.len(), "field"),
-            found.len()
-        );
-        return Err(Error::invalid(why).of(format!("value set `{name}`")));
-    }
+    demand_fields(declared, found.len())?;
     let fields = declared.fields.iter().zip(found);
     fields.map(|((field, width, kind), m)| m.entry(*kind, *width).map_err(|e| e.field(field))).collect()
 }
@@ -163,14 +164,7 @@ pub fn check_member(program: &Program, set: usize, member: &[EntryMatch]) -> Res
     let declared = &program.value_sets[set];
     let name = &declared.info.name;
     let object = || format!("value set `{name}`");
-    if member.len() != declared.fields.len() {
-        let why = format!(
-            "a member of value set `{name}` has {}, not {}",
-            counted(declared.fields.len(), "field"),
-            member.len()
-        );
-        return Err(Error::invalid(why).of(object()));
-    }
+    demand_fields(declared, member.len())?;
     for ((field, width, kind), found) in declared.fields.iter().zip(member) {
         // The words for a refusal are made only if there is one.
         if check_match(*kind, *width, found, "").is_err() {
