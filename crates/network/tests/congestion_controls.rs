@@ -360,14 +360,20 @@ fn timely_keeps_the_queue_below_t_low() {
 }
 
 /// ns-3's Reno on this dumbbell: 3.06, 12.11 and 14.41 ms. Its bursts are single packets. With few losses in eight seconds it matters
-/// when flows start: shifts of some milliseconds give 12.6 to 14.7 ms with ten flows, and 13.9 to 14.7 with fifty.
+/// when flows start: shifts of some milliseconds give 12.0 to 14.4 ms with ten flows, and 13.6 to 14.5 with fifty. So the mean of
+/// five such runs is compared with ns-3's one.
 #[test]
 fn reno_as_ns_3_has_it() {
+    const SHIFTS: [u64; 5] = [960, 980, 1000, 1020, 1040];
     for (flows, delay_ms, within) in [(1, 3.06, 0.1), (10, 12.11, 2.7), (50, 14.41, 0.8)] {
-        let seen =
-            Dumbbell { offload: false, ..Dumbbell::reference("reno", flows) }.build().watch(s(2), s(10));
-        assert!((seen.goodput - 965.3).abs() < 2.0, "{flows}: {}", seen.goodput);
-        assert!((seen.delay_ms - delay_ms).abs() < within, "{flows}: {} ms", seen.delay_ms);
+        let mut mean = 0.0;
+        for start_within in SHIFTS.map(Time::from_ms) {
+            let setup = Dumbbell { offload: false, start_within, ..Dumbbell::reference("reno", flows) };
+            let seen = setup.build().watch(s(2), s(10));
+            assert!((seen.goodput - 965.3).abs() < 2.0, "{flows}: {}", seen.goodput);
+            mean += seen.delay_ms / SHIFTS.len() as f64;
+        }
+        assert!((mean - delay_ms).abs() < within, "{flows}: {mean} ms");
     }
 }
 

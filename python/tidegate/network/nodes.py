@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tidegate import control, units
-from tidegate._core import TidegateError
+from tidegate import control
+from tidegate.control.controller import demand_clock
 from tidegate.p4 import Program
 
 if TYPE_CHECKING:
@@ -46,12 +46,7 @@ class Switch(Node):
 
     def demand_clock(self, controller: control.Controller) -> None:
         """Raise `TidegateError` if the controller's program is written for timestamps in another unit."""
-        if controller.clock is not None and units.time(controller.clock) != self.clock:
-            asked = units.show_time(units.time(controller.clock))
-            raise TidegateError(
-                f"the switch {self.name} has the clock {units.show_time(self.clock)}, and the program of its controller counts in "
-                f'{asked}; give the switch clock="{asked}"'
-            )
+        demand_clock(controller, self.clock, self.name, 'give the switch clock="{asked}"')
 
     def __repr__(self) -> str:
         queues = f", {self.queues} queues a port" if self.queues > 1 else ""

@@ -107,9 +107,7 @@ impl Sender {
             if tally.flag & flags::RETRANS_DATA_ACKED != 0 {
                 tally.flag &= !flags::ORIG_SACK_ACKED;
             }
-            let plain = flags::UNA_ADVANCED | flags::DATA | flags::WINDOW_UPDATE;
-            // An ACK that was overtaken is no duplicate (RFC 5681 section 2).
-            if tally.flag & plain == 0 && self.flow.packets_out > 0 {
+            if tally.flag & flags::NO_DUPLICATE == 0 && self.flow.packets_out > 0 {
                 tally.flag |= flags::DUPLICATE;
             }
         }
@@ -125,6 +123,9 @@ impl Sender {
         let ce = if incoming.ece { delivered } else { marked };
         self.flow.delivered_ce += u64::from(ce);
         let rtt = self.sample_rtt(now, &tally);
+        if rtt.is_some() && self.is_slow_news(&tally) {
+            tally.flag |= flags::SET_TIMER;
+        }
         if incoming.ack > prior_una {
             self.rack_update_reo_wnd(tally.newest.map_or(prior_delivered, |n| n.delivered));
         }
@@ -146,7 +147,7 @@ impl Sender {
             self.process_probe_ack(now, incoming.ack, tally.flag);
             // Everything that is not plain, RFC 5681's duplicate ACK included.
             let plain = tally.flag & (flags::DATA_SACKED | flags::ECE | flags::DSACK | flags::DUPLICATE) == 0
-                && tally.flag & (flags::UNA_ADVANCED | flags::DATA | flags::WINDOW_UPDATE) != 0;
+                && tally.flag & flags::NO_DUPLICATE != 0;
             if !plain || self.flow.state != State::Open {
                 let mut flag = tally.flag;
                 let before = self.flow.delivered;
@@ -251,7 +252,7 @@ impl Sender {
             }
             return;
         }
-        if flag & (flags::DATA_ACKED | flags::UNA_ADVANCED) != 0
+        if flag & (flags::DATA_ACKED | flags::UNA_ADVANCED | flags::SET_TIMER) != 0
             && !matches!(self.timer, Some((Timer::Reorder, _)))
             && !self.schedule_probe(now, true)
         {
@@ -264,14 +265,12 @@ impl Sender {
     fn sacktag(&mut self, now: Time, incoming: &Incoming<'_>, seen: &mut SeenSack, tally: &mut Tally) {
         let blocks = incoming.sack;
         let una = self.flow.snd_una;
-        let duplicate = self.is_dsack(incoming);
+        let duplicates = if self.is_dsack(incoming) { self.note_dsack(blocks[0], tally) } else { 0 };
+        let duplicate = duplicates > 0;
         if duplicate {
-            self.statistics.dsacks += 1;
-            tally.flag |= flags::DSACK;
-            self.rack.dsack_seen = true;
             let (_, right) = blocks[0];
             if right <= una && self.undo_marker.is_some_and(|m| right > m) && self.undo_retrans > 0 {
-                self.undo_retrans -= 1;
+                self.undo_retrans = (self.undo_retrans - duplicates as i32).max(0);
             }
         }
         let mut next = SeenSack::default();
@@ -316,6 +315,22 @@ impl Sender {
         let first = incoming.sack[0];
         first.0 < incoming.ack.max(self.flow.snd_una)
             || incoming.sack.get(1).is_some_and(|b| b.0 <= first.0 && first.1 <= b.1)
+    }
+
+    /// How many packets came twice (`tcp_dsack_seen`); none that were sent once: the network doubled these.
+    fn note_dsack(&mut self, (left, right): (u64, u64), tally: &mut Tally) -> u32 {
+        self.statistics.dsacks += 1;
+        let packets = right.saturating_sub(left).div_ceil(u64::from(self.flow.mss)).max(1) as u32;
+        self.duplicates += u64::from(packets);
+        if self.duplicates > self.statistics.retransmits {
+            return 0;
+        }
+        let of_probe = packets == 1 && self.tlp_high_seq == Some(right);
+        tally.flag |= flags::DSACK | if of_probe { flags::DSACK_TLP } else { 0 };
+        // Reordering makes RACK send again in vain. Without it, and of a probe, a timer does.
+        self.rack.dsack_seen |= self.reord_seen > 0 && !of_probe;
+        tally.delivered += packets;
+        packets
     }
 
     fn sack_one(&mut self, now: Time, id: u64, duplicate: bool, tally: &mut Tally) {
@@ -457,8 +472,15 @@ impl Sender {
         newest
     }
 
+    /// Whether SACK tells of what was sent before the first packet was sent last: the timeout is not to be ahead of news of that
+    /// (`tcp_clean_rtx_queue`).
+    fn is_slow_news(&self, tally: &Tally) -> bool {
+        let head = self.board.first().map_or(Time::ZERO, |first| first.sent);
+        tally.first_sacked.is_some_and(|sent| sent < head)
+    }
+
     /// The round trip by the timestamp that the ACK echoes, in the clock's milliseconds (`tcp_rtt_tsopt_us`).
-    fn echoed_rtt(&self, now: Time) -> Option<Time> {
+    pub(super) fn echoed_rtt(&self, now: Time) -> Option<Time> {
         let echoed = self.echoed.filter(|echoed| *echoed != 0)?;
         let passed = clock(now).wrapping_sub(echoed);
         (passed < i32::MAX as u32 / 1000).then(|| Time::from_ms(u64::from(passed.max(1))))

@@ -13,5 +13,11 @@ pub(super) const WINDOW_UPDATE: u32 = 256;
 pub(super) const SYN_ACKED: u32 = 512;
 /// Data, so no duplicate ACK.
 pub(super) const DATA: u32 = 1024;
+/// RFC 5681 section 2: what has one of these is no duplicate ACK.
+pub(super) const NO_DUPLICATE: u32 = UNA_ADVANCED | DATA | WINDOW_UPDATE;
 /// A duplicate ACK of a peer without SACK.
 pub(super) const DUPLICATE: u32 = 2048;
+/// D-SACK of a tail loss probe.
+pub(super) const DSACK_TLP: u32 = 4096;
+/// The timeout begins anew, as it does after an ACK of data.
+pub(super) const SET_TIMER: u32 = 8192;

@@ -4,6 +4,8 @@ use units::{Bytes, Time};
 
 /// Before the first sample of a round trip (RFC 6298 section 2.1).
 pub const RTO_INIT: Time = Time::from_secs(1);
+/// Of data, where the SYN was sent again and told no round trip (section 5.7).
+pub(super) const RTO_FALLBACK: Time = Time::from_secs(3);
 pub const RTO_MAX: Time = Time::from_secs(120);
 
 /// `net.ipv4.tcp_ecn`.
@@ -51,7 +53,7 @@ pub struct Config {
     pub slow_start_after_idle: bool,
     /// `net.ipv4.tcp_reordering`.
     pub reordering: u32,
-    /// Times that a SYN or data is sent again before the connection is given up.
+    /// Times that a SYN or data is sent again before the connection is given up; those of a SYN without the first four.
     pub syn_retries: u32,
     pub retries: u32,
     /// Space sending by the pacing rate, whether or not the congestion control needs it.

@@ -5,6 +5,7 @@ use units::{Rate, Time};
 
 use super::ack::SeenSack;
 use super::config::Config;
+use super::handshake::SYN_LINEAR_TIMEOUTS;
 use super::receiver::Receiver;
 use super::sender::{Sender, Timer};
 use super::statistics::Statistics;
@@ -273,7 +274,8 @@ impl Connection {
         if self.syn_timer.is_some_and(|at| at <= now) {
             self.syn_retries += 1;
             self.syn_timer = None;
-            if self.syn_retries > self.config.syn_retries {
+            let linear = if self.phase == Phase::SynSent { SYN_LINEAR_TIMEOUTS } else { 0 };
+            if self.syn_retries > self.config.syn_retries + linear {
                 self.phase = Phase::TimedOut;
             } else {
                 self.syn_due = true;

@@ -9,6 +9,8 @@ use super::rtt::clock;
 use crate::cc::EcnUse;
 use crate::segment::{Ecn, Flags, Segment, SynOptions};
 
+/// Timeouts of a SYN that do not double, nor count as retries (`net.ipv4.tcp_syn_linear_timeouts`).
+pub(super) const SYN_LINEAR_TIMEOUTS: u32 = 4;
 /// `TCP_MIN_MSS`.
 const LEAST_MSS: u32 = 88;
 
@@ -19,17 +21,19 @@ impl Connection {
         }
         self.syn_due = false;
         self.syn_sent = now;
-        let shift = self.syn_retries.min(16);
+        let answer = self.phase == Phase::SynReceived;
+        let linear = if answer { 0 } else { SYN_LINEAR_TIMEOUTS };
+        let shift = self.syn_retries.saturating_sub(linear).min(16);
         self.syn_timer = Some(now + Time::from_ps(RTO_INIT.as_ps() << shift).min(RTO_MAX));
         let flow = &mut self.sender.flow;
         flow.snd_nxt = 1;
         flow.high_seq = 1;
         let wants = match (self.config.ecn, self.sender.cc.ecn()) {
-            (_, EcnUse::L4s) | (EcnMode::Accurate, _) => EcnState::Accurate,
-            (EcnMode::On, _) | (_, EcnUse::Own) => EcnState::Classic,
+            // Something may drop SYNs that ask for ECN: a copy does not ask (RFC 3168 section 6.1.1.1; RFC 9768 section 3.1.4.1).
+            (_, EcnUse::L4s) | (EcnMode::Accurate, _) if self.syn_retries <= 1 => EcnState::Accurate,
+            (EcnMode::On, _) | (_, EcnUse::Own) if self.syn_retries == 0 => EcnState::Classic,
             _ => EcnState::Off,
         };
-        let answer = self.phase == Phase::SynReceived;
         let mut flags = Flags::SYN;
         if answer {
             flags |= Flags::ACK;
@@ -109,7 +113,7 @@ impl Connection {
             EcnState::Off
         };
         self.receiver.start(now, self.options(), false);
-        self.established(now);
+        self.established(now, segment);
         self.receiver.due = true;
     }
 
@@ -133,7 +137,9 @@ impl Connection {
         self.sender.snd_wnd = u64::from(segment.window);
     }
 
-    pub(super) fn established(&mut self, now: Time) {
+    /// By that segment of the peer's.
+    pub(super) fn established(&mut self, now: Time, segment: &Segment) {
+        self.sender.echoed = segment.timestamps.filter(|_| self.timestamps).map(|(_, echoed)| echoed);
         self.phase = Phase::Established;
         self.syn_timer = None;
         self.syn_due = false;
@@ -147,14 +153,19 @@ impl Connection {
         self.receiver.exact_ce =
             self.ecn == EcnState::Classic && matches!(self.sender.cc.ecn(), EcnUse::Own | EcnUse::Exact);
         self.receiver.accurate_ecn = self.ecn == EcnState::Accurate;
-        if self.syn_retries == 0 {
-            let rtt = now - self.syn_sent;
-            self.sender.rtt.sample(now, rtt, rtt, 1, 1);
-            flow.srtt = self.sender.rtt.srtt();
-            flow.min_rtt = self.sender.rtt.min();
-        } else {
-            // RFC 6298 section 5.7: a lost SYN makes a careful start.
+        if self.syn_retries > 1 {
+            // A careful start; one that is lost is none, as the first timeout is short (`tcp_init_transfer`).
             flow.cwnd = 1;
+        }
+        // Which copy was answered only a timestamp tells (RFC 6298 section 3).
+        let rtt = if self.syn_retries == 0 { Some(now - self.syn_sent) } else { self.sender.echoed_rtt(now) };
+        let (flow, estimate) = (&mut self.sender.flow, &mut self.sender.rtt);
+        if let Some(rtt) = rtt {
+            estimate.sample(now, rtt, rtt, 1, 1);
+            flow.srtt = estimate.srtt();
+            flow.min_rtt = estimate.min();
+        } else {
+            estimate.fall_back();
         }
         self.sender.cwnd_stamp = now;
         self.sender.cc.init(&mut self.sender.flow, now);

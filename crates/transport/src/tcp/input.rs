@@ -22,7 +22,7 @@ impl Connection {
                 if segment.flags.has(Flags::SYN) {
                     self.syn_due = true;
                 } else if segment.flags.has(Flags::ACK) && segment.ack == self.isn.wrapping_add(1) {
-                    self.established(now);
+                    self.established(now, segment);
                     self.on_segment(now, segment);
                 }
             }
@@ -101,7 +101,8 @@ impl Connection {
                 self.receiver.window.echo(clock(now), echoed, segment.payload);
             }
             let push = segment.flags.has(Flags::PSH);
-            self.receiver.data(now, seq, u64::from(segment.payload), push, fin);
+            let srtt = self.sender.rtt.srtt();
+            self.receiver.data(now, seq, u64::from(segment.payload), push, fin, srtt);
         } else if seq < self.receiver.nxt {
             // A probe of our window.
             self.receiver.due = true;

@@ -32,11 +32,18 @@ impl Sender {
             self.timer = None;
             return;
         }
-        let rto = match self.timer {
-            Some((Timer::Reorder | Timer::Probe, _)) => self.rto_left(now).max(Time::from_us(1)),
-            _ => self.rtt.rto(),
-        };
-        self.set_timer(Timer::Retransmit, now + rto);
+        if matches!(self.timer, Some((Timer::Reorder | Timer::Probe, _))) {
+            self.rest_of_rto(now);
+        } else {
+            self.set_timer(Timer::Retransmit, now + self.rtt.rto());
+        }
+    }
+
+    /// As a timer before the timeout has come, and nothing has been sent.
+    pub fn rest_of_rto(&mut self, now: Time) {
+        if self.flow.packets_out > 0 {
+            self.set_timer(Timer::Retransmit, now + self.rto_left(now).max(Time::from_us(1)));
+        }
     }
 
     /// When sending goes on without an ACK, if only pacing or the host's own queue holds it.
@@ -106,6 +113,9 @@ impl Sender {
                 self.pace(now, segments);
                 return Some(self.send_new(now));
             }
+        }
+        if self.frto_sends_nothing() {
+            return self.next(now);
         }
         self.settle(now);
         None
@@ -294,15 +304,30 @@ impl Sender {
         piece
     }
 
-    /// Sends a packet again.
+    /// Sends a packet again that is lost.
     fn resend(&mut self, now: Time, id: u64) -> Option<Piece> {
+        let piece = self.copy(now, id)?;
+        if let Some(p) = self.board.get_mut(id)
+            && !p.has(mark::RETRANS)
+        {
+            p.marks |= mark::RETRANS;
+            self.flow.retrans_out += 1;
+        }
+        self.board.note_resent(id, now);
+        self.retrans_stamp.get_or_insert(now);
+        if self.undo_retrans < 0 {
+            self.undo_retrans = 0;
+        }
+        self.undo_retrans += 1;
+        Some(piece)
+    }
+
+    /// A copy of a packet: that of a probe is not counted as in flight, where its original is.
+    fn copy(&mut self, now: Time, id: u64) -> Option<Piece> {
         let flow = &mut self.flow;
         let in_flight = flow.in_flight();
         let p = self.board.get_mut(id)?;
-        if !p.has(mark::RETRANS) {
-            flow.retrans_out += 1;
-        }
-        p.marks = (p.marks | mark::RETRANS | mark::EVER_RETRANS) & !mark::APP_LIMITED;
+        p.marks = (p.marks | mark::EVER_RETRANS) & !mark::APP_LIMITED;
         if flow.app_limited > 0 {
             p.marks |= mark::APP_LIMITED;
         }
@@ -319,14 +344,12 @@ impl Sender {
             marks: p.marks & (mark::SYN | mark::FIN | mark::PUSH),
             again: true,
         };
-        self.board.note_resent(id, now);
-        self.retrans_stamp.get_or_insert(now);
-        if self.undo_retrans < 0 {
-            self.undo_retrans = 0;
-        }
-        self.undo_retrans += 1;
+        let copy_under_way = p.has(mark::RETRANS);
         flow.last_sent = now;
         self.statistics.retransmits += 1;
+        if copy_under_way {
+            self.board.note_resent(id, now);
+        }
         Some(piece)
     }
 
@@ -346,11 +369,12 @@ impl Sender {
         } else {
             self.tlp_retrans = true;
             let id = self.board.last_id()?;
-            self.resend(now, id)
+            self.copy(now, id)
         };
         self.sent_now = 0;
         self.tlp_high_seq = Some(self.flow.snd_nxt);
-        self.timer = Some((Timer::Probe, now));
+        // The timeout begins anew with the probe, not with the first packet.
+        self.timer = None;
         self.rearm_rto(now);
         piece
     }

@@ -153,7 +153,7 @@ impl Sender {
         }
         match wait {
             Some(wait) => self.set_timer(Timer::Reorder, now + wait + TIMEOUT_MIN),
-            None => self.rearm_rto(now),
+            None => self.rest_of_rto(now),
         }
     }
 
@@ -183,7 +183,7 @@ impl Sender {
     /// The probe timer: one new packet, or the last one again (RFC 8985 section 7.3).
     pub(super) fn send_probe(&mut self, now: Time) {
         if self.tlp_high_seq.is_some() {
-            self.rearm_rto(now);
+            self.rest_of_rto(now);
             return;
         }
         self.tlp_retrans = false;
@@ -196,7 +196,7 @@ impl Sender {
         if ack < high {
             return;
         }
-        if !self.tlp_retrans || flag & ack_flag::DSACK != 0 {
+        if !self.tlp_retrans || flag & ack_flag::DSACK_TLP != 0 {
             // New data, or both copies arrived: nothing was lost.
             self.tlp_high_seq = None;
         } else if ack > high {
@@ -205,7 +205,7 @@ impl Sender {
             self.set_state(State::Cwr, now);
             self.end_cwnd_reduction(now);
             self.try_keep_open(now);
-        } else if flag & (ack_flag::UNA_ADVANCED | ack_flag::DATA_SACKED) == 0 {
+        } else if flag & (ack_flag::DATA_SACKED | ack_flag::NO_DUPLICATE) == 0 {
             self.tlp_high_seq = None;
         }
     }

@@ -15,6 +15,8 @@ const COMPRESSED_ACKS: u32 = 44;
 const READ_DELAY: Time = Time::from_us(50);
 const SACK_BLOCKS_EXPECTED: usize = 2;
 const COMPRESSION_DELAY: Time = Time::from_ms(1);
+/// `tcp_comp_sack_slack_ns`: a timer that may be late by so much is, unless the processor has another one to serve.
+const COMPRESSION_SLACK: Time = Time::from_us(100);
 
 /// Blocks that an ACK reports at most.
 const SACK_BLOCKS: usize = 4;
@@ -125,8 +127,9 @@ impl Receiver {
         !self.out_of_order.is_empty()
     }
 
-    /// Data `seq..seq + len` has come (`tcp_data_queue`); `push`: the peer says that no more comes at once.
-    pub fn data(&mut self, now: Time, seq: u64, len: u64, push: bool, fin: bool) {
+    /// Data `seq..seq + len` has come (`tcp_data_queue`); `push`: the peer says that no more comes at once; `srtt`: of what this side
+    /// sends, zero if unknown.
+    pub fn data(&mut self, now: Time, seq: u64, len: u64, push: bool, fin: bool, srtt: Time) {
         let end = seq + len + u64::from(fin);
         if fin {
             self.fin_at = Some(end - 1);
@@ -171,7 +174,7 @@ impl Receiver {
             }
             self.window.make_room(self.beyond());
         }
-        self.check_ack(now, !self.out_of_order.is_empty());
+        self.check_ack(now, !self.out_of_order.is_empty(), srtt);
     }
 
     fn insert(&mut self, seq: u64, end: u64) {
@@ -274,7 +277,7 @@ impl Receiver {
     }
 
     /// `__tcp_ack_snd_check`.
-    fn check_ack(&mut self, now: Time, out_of_order: bool) {
+    fn check_ack(&mut self, now: Time, out_of_order: bool, srtt: Time) {
         let unacked = self.nxt - self.window.acked;
         let quick = self.always_quick || (self.quick > 0 && !self.answers);
         if unacked > u64::from(self.window.segment) || quick || self.due {
@@ -303,7 +306,9 @@ impl Receiver {
             self.due = true;
             return;
         }
-        let delay = (self.window.rtt.unwrap_or(COMPRESSION_DELAY * 20) / 20).min(COMPRESSION_DELAY);
+        let rtt = self.window.rtt.unwrap_or(Time::ZERO);
+        let rtt = if srtt.is_zero() { rtt } else { rtt.min(srtt) };
+        let delay = (rtt / 20).min(COMPRESSION_DELAY) + COMPRESSION_SLACK;
         let at = now + delay;
         self.deadline = Some(self.deadline.map_or(at, |d| d.min(at)));
     }
@@ -409,5 +414,40 @@ impl Receiver {
             self.due = true;
         }
         self.demand_cwr = ce;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How long the ACK of a packet beyond a hole is held back, given the round-trip times of both directions (ms).
+    fn held_back(rtt: Option<u64>, srtt: u64) -> Time {
+        let mut receiver = Receiver::new(&Config::default());
+        let (now, srtt) = (Time::from_ms(100), Time::from_ms(srtt));
+        receiver.sack = true;
+        receiver.start(now, 0, true);
+        receiver.window.rtt = rtt.map(Time::from_ms);
+        receiver.quick = 0;
+        for n in 0..=u64::from(IMMEDIATE_DUP_ACKS) {
+            assert!(receiver.deadline.is_none(), "{n}");
+            receiver.data(now, 3_000 + 1_000 * n, 1_000, false, false, srtt);
+            if n < u64::from(IMMEDIATE_DUP_ACKS) {
+                assert!(receiver.due, "{n}");
+                receiver.ack_sent();
+            }
+        }
+        assert!(!receiver.due);
+        receiver.deadline.expect("deadline") - now
+    }
+
+    /// Linux 6.18, `__tcp_ack_snd_check`: a twentieth of the less of both, at most 1 ms, and 0.1 ms of slack.
+    #[test]
+    fn sacks_are_held_back_by_the_shorter_round_trip() {
+        assert_eq!(held_back(Some(80), 60), Time::from_us(1_100));
+        assert_eq!(held_back(Some(12), 60), Time::from_us(700));
+        assert_eq!(held_back(Some(80), 4), Time::from_us(300));
+        assert_eq!(held_back(Some(12), 0), Time::from_us(700));
+        assert_eq!(held_back(None, 4), Time::from_us(100));
     }
 }

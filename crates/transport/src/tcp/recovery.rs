@@ -89,7 +89,9 @@ impl Sender {
 
     fn init_undo(&mut self) {
         self.undo_marker = Some(self.flow.snd_una);
-        self.undo_retrans = if self.flow.retrans_out > 0 { self.flow.retrans_out as i32 } else { -1 };
+        // Copies that are out may be told of as received twice, a probe's too.
+        let copies = self.flow.retrans_out + u32::from(self.tlp_high_seq.is_some() && self.tlp_retrans);
+        self.undo_retrans = if copies > 0 { copies as i32 } else { -1 };
     }
 
     pub(super) fn enter_recovery(&mut self, now: Time, ece: bool) {
@@ -283,6 +285,18 @@ impl Sender {
         if frto || self.sack {
             self.set_state(State::Open, now);
         }
+        true
+    }
+
+    /// F-RTO was to try new data (RFC 5682 section 3.1, step 2 b), of which nothing may leave: losses are repaired as ever
+    /// (`tcp_xmit_recovery`).
+    pub(super) fn frto_sends_nothing(&mut self) -> bool {
+        let waits = self.flow.state == State::Loss && self.frto && !self.retransmit;
+        if !waits || self.flow.snd_nxt > self.flow.high_seq {
+            return false;
+        }
+        self.frto = false;
+        self.retransmit = true;
         true
     }
 

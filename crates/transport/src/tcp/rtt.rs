@@ -3,7 +3,7 @@
 
 use units::Time;
 
-use super::config::{RTO_INIT, RTO_MAX};
+use super::config::{RTO_FALLBACK, RTO_INIT, RTO_MAX};
 
 /// How long a smallest round trip counts (`tcp_min_rtt_wlen`).
 const MIN_RTT_WINDOW: Time = Time::from_secs(300);
@@ -11,6 +11,8 @@ const MIN_RTT_WINDOW: Time = Time::from_secs(300);
 #[derive(Debug, Clone)]
 pub(super) struct Rtt {
     rto_min: Time,
+    /// The timeout before the first sample.
+    first: Time,
     /// Eight times the smoothed round trip; zero before the first sample.
     srtt8: Time,
     /// Four times the mean deviation, its largest in this round trip, and what is used.
@@ -27,6 +29,7 @@ impl Rtt {
     pub fn new(rto_min: Time) -> Rtt {
         Rtt {
             rto_min,
+            first: RTO_INIT,
             srtt8: Time::ZERO,
             mdev4: Time::ZERO,
             mdev_max: rto_min,
@@ -35,6 +38,11 @@ impl Rtt {
             backoff: 0,
             min: [(Time::ZERO, Time::MAX); 3],
         }
+    }
+
+    /// The handshake has given no sample, as its SYN had to be sent again.
+    pub fn fall_back(&mut self) {
+        self.first = RTO_FALLBACK;
     }
 
     /// Zero before the first sample.
@@ -84,7 +92,7 @@ impl Rtt {
 
     /// The timeout, backed off.
     pub fn rto(&self) -> Time {
-        let base = if self.srtt8.is_zero() { RTO_INIT } else { self.srtt() + self.rttvar };
+        let base = if self.srtt8.is_zero() { self.first } else { self.srtt() + self.rttvar };
         let shift = self.backoff.min(20);
         Time::from_ps(base.as_ps().saturating_mul(1 << shift)).min(RTO_MAX)
     }

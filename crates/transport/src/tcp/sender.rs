@@ -63,6 +63,8 @@ pub(super) struct Sender {
     /// The peer's counter of CE packets (accurate ECN), as far as it is known.
     pub peer_ce: u32,
 
+    /// Packets that D-SACK has told of.
+    pub duplicates: u64,
     pub undo_marker: Option<u64>,
     pub undo_retrans: i32,
     /// When the first retransmission of this recovery was sent.
@@ -144,6 +146,7 @@ impl Sender {
             wnd_end: 1,
             snd_wnd: 0,
             peer_ce: CE_COUNTER_START,
+            duplicates: 0,
             undo_marker: None,
             undo_retrans: 0,
             retrans_stamp: None,

@@ -1,4 +1,4 @@
-//! How a timeout's back-off ends.
+//! When a timeout comes, and how its back-off ends.
 
 use transport::tcp::Config;
 use units::Time;
@@ -47,4 +47,24 @@ fn the_back_off_ends_with_a_copy_s_timestamp_with_sack_too() {
             "{timestamps}: {backed_off:?} {rto:?}"
         );
     }
+}
+
+/// As long as SACK tells of what was sent before the first packet's copy, the copy is not late (`FLAG_SET_XMIT_TIMER`).
+#[test]
+fn a_copy_may_take_as_long_as_what_is_before_it_in_the_queue() {
+    let mut pair = Pair::new(&plain(), "reno");
+    pair.slow = Time::from_ms(2);
+    pair.one_by_one = true;
+    pair.ends[0].write(10_000);
+    let mut first = 0;
+    pair.run(Time::from_secs(1), |side, _, segment| {
+        let hit = side == 0 && segment.payload > 0 && segment.seq == 1;
+        first += usize::from(hit);
+        (!hit || first > 2).then_some(*segment)
+    });
+    let data = pair.data(MSS);
+    let copies: Vec<u64> = data.iter().filter(|(_, n)| *n == 0).map(|(at, _)| *at).collect();
+    // The third SACK comes at 48 ms, the last 14 ms later, and the timeout is 229 ms then.
+    assert_eq!((copies.len(), copies[1]), (3, 48), "{data:?}");
+    assert!(copies[2] >= 62 + 229, "{data:?}");
 }

@@ -48,7 +48,9 @@ impl Bbr3 {
         }
         let ratio = (marked << SCALE) / delivered;
         let unit = u64::from(UNIT);
-        let alpha = ((unit - ECN_ALPHA_GAIN) * self.ecn_alpha + ECN_ALPHA_GAIN * ratio) >> SCALE;
+        // Each part is rounded down: what is below a sixteenth comes to nothing.
+        let alpha =
+            (((unit - ECN_ALPHA_GAIN) * self.ecn_alpha) >> SCALE) + ((ECN_ALPHA_GAIN * ratio) >> SCALE);
         self.ecn_alpha = alpha.min(unit);
         self.alpha_last_delivered = flow.delivered;
         self.alpha_last_delivered_ce = flow.delivered_ce;

@@ -204,6 +204,21 @@ fn marks_cut_the_window_by_a_third_of_alpha() {
     assert!(!control.ecn_eligible);
 }
 
+/// Linux rounds old and new part down, each by itself: marks of 15/256 leave nothing, of 63/256 as much as 48.
+#[test]
+fn few_marks_are_forgotten() {
+    for (marked, alpha) in [(15, 0), (16, 16), (63, 48), (64, 64)] {
+        let (mut driver, mut control) = steady(Phase::Cruise);
+        control.min_rtt = Time::from_ms(1);
+        for _ in 0..200 {
+            driver.flow.delivered += 256;
+            driver.flow.delivered_ce += marked;
+            control.update_ecn_alpha(&driver.flow);
+        }
+        assert_eq!(control.ecn_alpha, alpha, "{marked}");
+    }
+}
+
 #[test]
 fn startup_ends_by_losses_or_marks() {
     let (mut driver, mut control, _) = start();
