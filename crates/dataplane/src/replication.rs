@@ -217,11 +217,27 @@ impl Replication {
         true
     }
 
-    /// Removes a group, if there is one, and its nodes.
+    /// Removes a group, if there is one, and its nodes that no other group has.
     pub fn destroy_group_with_nodes(&mut self, group: u32) {
         let nodes = self.groups.get(&group).cloned().unwrap_or_default();
         self.destroy_group(group);
         for node in nodes {
+            let shared = self
+                .nodes
+                .get(node as usize)
+                .is_some_and(|n| n.as_ref().is_some_and(|n| !n.groups.is_empty()));
+            if !shared {
+                self.destroy_node(node);
+            }
+        }
+    }
+
+    /// Removes all groups and nodes.
+    pub fn clear(&mut self) {
+        for group in self.groups.keys().copied().collect::<Vec<_>>() {
+            self.destroy_group(group);
+        }
+        for node in 0..self.nodes.len() as u32 {
             self.destroy_node(node);
         }
     }

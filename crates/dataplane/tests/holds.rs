@@ -367,7 +367,8 @@ fn groups_are_read_by_what_is_in_them() {
         let profile = "chosen".into();
         let set = ProfileOp::SetGroup { profile, group, shares, max_size: 0, put: Put::Either };
         let copies: Vec<_> = (0..size as u32).map(|rid| (1, rid)).collect();
-        let to = Mirror { copies: copies.clone(), ..Mirror::default() };
+        let copied = (0..size as u32).map(|rid| (rid, 1)).collect();
+        let to = Mirror { copies: copied, ..Mirror::default() };
         let mirror = CopiesOp::SetMirror { session: group, to, put: Put::Either };
         let multicast = CopiesOp::SetGroup { group, copies, put: Put::Either };
         for op in [set.into(), mirror.into(), multicast.into()] {

@@ -83,6 +83,11 @@ fn entry(table: &str, key: u64, to: Leads, note: usize) -> Op {
     TableOp::Add { table: table.into(), key, priority: None, to, extras }.into()
 }
 
+/// There is no multicast group 0.
+fn from_1(number: u32) -> u32 {
+    if number == 0 { 0xffff } else { number }
+}
+
 fn multicast(group: u32, copies: u32) -> Op {
     let copies = (0..copies).map(|rid| (1, rid)).collect();
     CopiesOp::SetGroup { group, copies, put: Put::Either }.into()
@@ -119,8 +124,8 @@ const CASES: [Case; 7] = [
     ),
     (
         "multicast group 7",
-        |n| multicast(n, 1024),
-        |group| CopiesOp::DeleteGroup { group, put: Put::Known, nodes: true }.into(),
+        |n| multicast(from_1(n), 1024),
+        |n| CopiesOp::DeleteGroup { group: from_1(n), put: Put::Known, nodes: true }.into(),
     ),
     ("mirror session 7", mirror, |session| CopiesOp::DeleteMirror { session, put: Put::Known }.into()),
     ("a node", node, |node| CopiesOp::DeleteNode { node }.into()),

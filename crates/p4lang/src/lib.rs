@@ -40,6 +40,10 @@ pub fn parse_str(
     parse_within(name, text, path, options, &Budget::new(&options.limits))
 }
 
+/// Errors of the preprocessor after which its output is not the program.
+const UNREADABLE: [&str; 5] =
+    ["unterminated-string", "unterminated-comment", "macro-call", "macro-limit", "too-large"];
+
 fn parse_within(
     name: &str,
     text: &str,
@@ -70,8 +74,8 @@ fn parse_within(
         diagnostics.push(found);
         return (sources, None, diagnostics);
     }
-    // After these the parser would read what nobody has written.
-    if diagnostics.iter().any(|d| matches!(d.code, "unterminated-string" | "macro-call")) {
+    // After these the parser would read what nobody has written, or not all of it.
+    if diagnostics.iter().any(|d| UNREADABLE.contains(&d.code)) {
         return (sources, None, diagnostics);
     }
     let (program, mut found) = parse::parse(tokens, budget);

@@ -158,6 +158,31 @@ fn one_run_reports_several() {
     assert_eq!(lines, [3, 5, 7]);
 }
 
+/// What follows from a mistake is no mistake of its own.
+#[test]
+fn one_mistake_has_one_message() {
+    for (statement, expected) in [
+        ("switch (x) { 1 .. 3: { y = 1; } default: { y = 2; } }", "a label of `switch` is one value"),
+        ("switch (x) { 1: { } 2 &&& 2: { y = 1; } 3: { } }", "a label of `switch` is one value"),
+        ("for (;;) { y = 1; break; }", "a loop needs a condition"),
+        ("for (bit<8> i = 0; ; i = i + 1) y = 1;", "a loop needs a condition"),
+    ] {
+        let text =
+            format!("control c() {{ apply {{\n{statement}\ny = 3; }} }}\ncontrol d() {{ apply {{ }} }}");
+        let (sources, _, found) = parse_str("t.p4", &text, None, &Options::default());
+        let found: Vec<_> = found.iter().map(|d| (sources.line_column(d.span).0, &*d.message)).collect();
+        assert_eq!(found, [(2, expected)], "{statement}");
+    }
+    let doubling: String = (1..60).map(|i| format!("#define A{i} A{0} A{0}\n", i - 1)).collect();
+    for (text, expected) in [
+        (format!("control c() {{ apply {{ }} }}\n{doubling}const int x = A59;"), "bytes made by macros"),
+        ("control c() { apply { /* } }".to_owned(), "this comment never ends"),
+    ] {
+        let found = messages(&text);
+        assert!(found.len() == 1 && found[0].contains(expected), "{found:?}");
+    }
+}
+
 #[test]
 fn depth_is_bounded() {
     for text in [

@@ -206,6 +206,22 @@ fn what_the_reference_compiler_refuses_for_v1model() {
     }
 }
 
+#[test]
+fn direct_counters_and_meters_of_no_table() {
+    let objects = "direct_counter(CounterType.packets) n; direct_meter<bit<2>>(MeterType.packets) d;";
+    let actions = format!("{objects} action a() {{\nn.count();\nd.read(m.colour); }}");
+    let table = |properties: &str| {
+        format!("{actions} table t {{ key = {{ h.h.a: exact; }} actions = {{ a; }} {properties} }}")
+    };
+    let expected =
+        |line, name: &str| (line, format!("no-effect: this has no effect: no table has `i.{name}`"));
+    let of = |locals: &str, body: &str| warnings(&v1model(locals, body));
+    let (counting, reading) = (expected(6, "n"), expected(7, "d"));
+    assert_eq!(of(&table(""), "t.apply();"), [counting, reading.clone()]);
+    assert_eq!(of(&table("counters = n;"), "t.apply();"), [reading]);
+    assert_eq!(of(&table("counters = n; meters = d;"), "t.apply();"), []);
+}
+
 /// An action or a function that is taken in at several places has its warning once.
 #[test]
 fn a_warning_is_given_once() {

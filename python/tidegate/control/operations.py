@@ -440,7 +440,7 @@ class MulticastDelete(Operation):
     put: Put
     """`known`: there must be one."""
     nodes: bool
-    """Whether its nodes go as well; other groups may have them."""
+    """Whether its nodes go as well, but for those that other groups have."""
 
 
 @dataclass(slots=True)
@@ -574,7 +574,7 @@ class CrcSet(Operation):
 
 @dataclass(slots=True)
 class StateReset(Operation):
-    """Set all tables, registers, counters and so on to the program's initial state."""
+    """Set all tables, registers, counters and so on to the program's initial state, without multicast groups."""
 
     op: ClassVar[str] = "state_reset"
 
@@ -813,7 +813,7 @@ class Methods:
         self.act(CrcSet(to))
 
     def state_reset(self) -> None:
-        """Set all tables, registers, counters and so on to the program's initial state."""
+        """Set all tables, registers, counters and so on to the program's initial state, without multicast groups."""
         self.act(StateReset())
 
     def port_set(self, port: int, to: PortSpec) -> None:

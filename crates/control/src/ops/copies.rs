@@ -21,7 +21,7 @@ family! {
             group: u32,
             /// `known`: there must be one.
             put: Put,
-            /// Whether its nodes go as well; other groups may have them.
+            /// Whether its nodes go as well, but for those that other groups have.
             nodes: bool,
         }
         /// Make a node: copies that have one replication id; the answer is its handle.

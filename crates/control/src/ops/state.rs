@@ -20,7 +20,7 @@ family! {
             /// Width, polynomial, initial value, final XOR, what is reflected.
             to: CrcParameters,
         }
-        /// Set all tables, registers, counters and so on to the program's initial state.
+        /// Set all tables, registers, counters and so on to the program's initial state, without multicast groups.
         Reset "state_reset" -> Done {
         }
     }

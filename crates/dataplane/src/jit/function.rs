@@ -123,6 +123,8 @@ pub(crate) struct Gen<'a, 'f> {
     pub alive: bool,
     /// Bytes of stack slots. None is used twice.
     pub stack_used: u64,
+    /// How many more values it would have with what values of many limbs cost, see [`Gen::wide`].
+    pub crowding: u64,
     /// Blocks that there were as each variable was declared, summed up.
     kept: u64,
 }
@@ -175,6 +177,7 @@ impl<'a, 'f> Gen<'a, 'f> {
             parsed: None,
             alive: true,
             stack_used: 0,
+            crowding: 0,
             kept: 0,
         }
     }

@@ -17,7 +17,7 @@ use crate::cost::Prices;
 use crate::refused::{MAX_STACK, Refused};
 
 /// Values that one function may have, well below what Cranelift can number; it takes seconds for as many.
-const MAX_VALUES: usize = 1 << 18;
+const MAX_VALUES: u64 = 1 << 18;
 
 /// What Cranelift may keep of the variables of one function, see [`Gen::of_variables`]; it takes four to eight bytes each.
 const MAX_KEPT: u64 = 1 << 26;
@@ -43,7 +43,8 @@ impl Gen<'_, '_> {
         if self.stack_used > MAX_STACK {
             return Err(Refused::Stack(self.stack_used).into());
         }
-        let fits = self.b.func.dfg.num_values() <= MAX_VALUES && self.of_variables() <= MAX_KEPT;
+        let values = self.b.func.dfg.num_values() as u64 + self.crowding;
+        let fits = values <= MAX_VALUES && self.of_variables() <= MAX_KEPT;
         if fits { Ok(()) } else { Err(JitError::TooLarge) }
     }
 

@@ -9,6 +9,20 @@ use p4lang::ir::{BinOp, Expr, ExprKind};
 use super::function::{Gen, Limbs, Region};
 use super::helpers;
 
+/// Limbs that native code computes at a time are spilled, but for some that registers hold; each costs the register allocator
+/// more, the more there are.
+fn crowding(expr: &Expr) -> u64 {
+    use ExprKind::{Binary, Const, Read, ZeroExtend};
+    match &expr.kind {
+        // What is in memory, or what a helper puts there.
+        Const(_) | Read(_) | ZeroExtend(_) | Binary(BinOp::Mul | BinOp::Div | BinOp::Mod, ..) => 0,
+        _ => {
+            let limbs = u64::from(expr.width.div_ceil(64));
+            limbs * limbs * 3 / 16
+        }
+    }
+}
+
 impl Gen<'_, '_> {
     pub fn wide(&mut self, expr: &Expr) -> Limbs {
         let width = expr.width;
@@ -17,6 +31,7 @@ impl Gen<'_, '_> {
             let zero = self.iconst(0);
             return Limbs::from_elem(zero, count as usize);
         }
+        self.crowding += crowding(expr);
         match &expr.kind {
             ExprKind::Const(value) => {
                 let mut digits = value.iter_u64_digits();

@@ -3,14 +3,17 @@
 use control::{CopiesOp, MirrorState, Node, Put, Result};
 
 use super::{Answer, Kind, refuse_as, some_of};
-use crate::pipeline::Pipeline;
+use crate::pipeline::{DROP_PORT, Pipeline};
 use crate::replication::{PLACE, group_bytes, session_bytes};
 
 const GROUP: &str = "multicast group";
+const LAST: u32 = 0xffff;
 const SESSION: &str = "mirror session";
 
 impl Pipeline {
     pub(super) fn act_on_copies(&mut self, op: &CopiesOp) -> Result<Answer> {
+        demand_ports(op)?;
+        demand_numbers(op)?;
         self.check_copies_room(op)?;
         let replication = &mut self.replication;
         match op {
@@ -114,6 +117,51 @@ impl Pipeline {
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// A port's number has nine bits, and packets for the last one are dropped.
+fn demand_ports(op: &CopiesOp) -> Result<()> {
+    let impossible = |port: &&u32| **port >= DROP_PORT;
+    let odd = match op {
+        CopiesOp::SetGroup { copies, .. } => copies.iter().map(|(port, _)| port).find(impossible),
+        CopiesOp::AddNode { ports, .. } | CopiesOp::SetNode { ports, .. } => ports.iter().find(impossible),
+        CopiesOp::SetMirror { to, .. } => {
+            to.port.iter().chain(to.copies.iter().map(|(_, port)| port)).find(impossible)
+        }
+        _ => None,
+    };
+    match odd {
+        Some(port) => {
+            refuse_as(Kind::Invalid, format!("port {port} is not possible: ports are 0 to {}", DROP_PORT - 1))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Replication ids and groups have 16 bits, and group 0 is none.
+fn demand_numbers(op: &CopiesOp) -> Result<()> {
+    let (group, rid) = match op {
+        CopiesOp::SetGroup { group, copies, .. } => {
+            (Some((*group, 1)), copies.iter().map(|(_, rid)| *rid).max())
+        }
+        CopiesOp::AddNode { rid, .. } => (None, Some(*rid)),
+        CopiesOp::SetMirror { to, .. } => {
+            (to.group.map(|group| (group, 0)), to.copies.iter().map(|(rid, _)| *rid).max())
+        }
+        _ => (None, None),
+    };
+    if let Some((group, least)) = group
+        && !(least..=LAST).contains(&group)
+    {
+        let why = format!("{group} is not a {GROUP}; they are {least} to {LAST}");
+        return refuse_as(Kind::Invalid, why);
+    }
+    match rid {
+        Some(rid) if rid > LAST => {
+            refuse_as(Kind::Invalid, format!("replication id {rid} is more than {LAST}"))
+        }
+        _ => Ok(()),
     }
 }
 

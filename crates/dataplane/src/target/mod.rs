@@ -114,6 +114,7 @@ impl Pipeline {
                 let program = self.program().clone();
                 self.state.reset(&program);
                 self.state.begin(now.as_ps());
+                self.replication.clear();
                 Answer::Done
             }
         }

@@ -74,6 +74,12 @@ impl Pipeline {
         if table.const_entries {
             return refuse_as(Kind::Denied, format!("the entries of table `{}` are const", table.info.name));
         }
+        if table.keys.is_empty() {
+            let name = &table.info.name;
+            let why =
+                format!("table `{name}` has no keys, so no packet finds an entry; set its default action");
+            return refuse_as(Kind::Invalid, why);
+        }
         check::check_key(&program, id, &found)?;
         self.check_target(id, &target, false)?;
         self.check_style(id, &target)?;

@@ -151,8 +151,25 @@ pub(crate) fn unary(op: UnaryOp, operand: &Expr, ty: &Type) -> Option<ExprKind> 
     Some(ExprKind::Int(wrap(value, ty)))
 }
 
+/// The number that a constant is; a member of a serializable enum is its value, which other members may have, too.
+fn number<'a>(hir: &'a Hir, expr: &'a Expr) -> Option<&'a BigInt> {
+    match &expr.kind {
+        ExprKind::EnumMember(id, index) => match &hir.def(*id).kind {
+            DefKind::Enum(def) => def.members.get(*index)?.1.as_ref(),
+            _ => None,
+        },
+        _ => int_value(expr),
+    }
+}
+
 /// The folded form of a binary operation on constants; an error where the operation has no value.
-pub(crate) fn binary(op: BinaryOp, left: &Expr, right: &Expr, ty: &Type) -> Option<Result<ExprKind, String>> {
+pub(crate) fn binary(
+    hir: &Hir,
+    op: BinaryOp,
+    left: &Expr,
+    right: &Expr,
+    ty: &Type,
+) -> Option<Result<ExprKind, String>> {
     if let (Some(a), Some(b)) = (bool_value(left), bool_value(right)) {
         return Some(Ok(ExprKind::Bool(match op {
             BinaryOp::And => a && b,
@@ -173,20 +190,19 @@ pub(crate) fn binary(op: BinaryOp, left: &Expr, right: &Expr, ty: &Type) -> Opti
     {
         return Some(Ok(ExprKind::Str(format!("{a}{b}"))));
     }
-    let members = match (&left.kind, &right.kind) {
-        (ExprKind::EnumMember(_, a), ExprKind::EnumMember(_, b)) => Some((a, b)),
-        (ExprKind::Error(a), ExprKind::Error(b)) => Some((a, b)),
-        _ => None,
-    };
-    if let Some((a, b)) = members {
+    let compare = |yes: bool| Some(Ok(ExprKind::Bool(yes)));
+    let (Some(a), Some(b)) = (number(hir, left), number(hir, right)) else {
+        let (a, b) = match (&left.kind, &right.kind) {
+            (ExprKind::EnumMember(_, a), ExprKind::EnumMember(_, b)) => (a, b),
+            (ExprKind::Error(a), ExprKind::Error(b)) => (a, b),
+            _ => return None,
+        };
         return match op {
-            BinaryOp::Eq => Some(Ok(ExprKind::Bool(a == b))),
-            BinaryOp::Ne => Some(Ok(ExprKind::Bool(a != b))),
+            BinaryOp::Eq => compare(a == b),
+            BinaryOp::Ne => compare(a != b),
             _ => None,
         };
-    }
-    let (a, b) = (int_value(left)?, int_value(right)?);
-    let compare = |yes: bool| Some(Ok(ExprKind::Bool(yes)));
+    };
     let value = match op {
         BinaryOp::Eq => return compare(a == b),
         BinaryOp::Ne => return compare(a != b),

@@ -179,7 +179,7 @@ impl Checker {
         if self.stop(span, consts::cost(op, &left, &right)) {
             return Self::unknown(span);
         }
-        let kind = match consts::binary(op, &left, &right, &ty) {
+        let kind = match consts::binary(&self.hir, op, &left, &right, &ty) {
             None => ExprKind::Binary(op, Box::new(left), Box::new(right)),
             Some(Ok(kind)) => kind,
             Some(Err(why)) => {

@@ -124,6 +124,8 @@ struct Lowerer<'a> {
     in_action: bool,
     /// Actions that controls call directly, with the instance that they are of.
     called: std::collections::HashSet<(Option<InstanceId>, DefId)>,
+    /// Calls of direct counters and meters: the object, the table's property for it, and where the call stands.
+    direct_uses: Vec<(String, &'static str, Span)>,
 }
 
 /// Names of all architectures, as [`ir::Package::architecture`] has them.
@@ -174,9 +176,13 @@ pub fn lower(hir: &Hir, sources: &SourceMap, budget: &Budget) -> (Option<Program
         exited: None,
         in_action: false,
         called: Default::default(),
+        direct_uses: Vec::new(),
     };
     let span = main.span();
     let done = lowerer.package(main).and_then(|()| lowerer.bounded(span));
+    if done.is_ok() {
+        lowerer.v1_unattached();
+    }
     let mut program = lowerer.program;
     program.field_lists = lowerer.field_lists.into_values().collect();
     if done.is_ok() {
@@ -296,7 +302,7 @@ impl<'a> Lowerer<'a> {
             K::Binary(op, a, b) => {
                 let (a, b) = (self.constant(a)?, self.constant(b)?);
                 self.budget.work(consts::cost(*op, &a, &b));
-                make(consts::binary(*op, &a, &b, &e.ty)?.ok()?)
+                make(consts::binary(self.hir, *op, &a, &b, &e.ty)?.ok()?)
             }
             K::Ternary(c, a, b) => match self.constant(c)?.kind {
                 K::Bool(true) => self.constant(a),

@@ -126,6 +126,7 @@ impl Lowerer<'_> {
         self.entries(table, &mut out)?;
         self.properties(table, &mut out)?;
         self.selector_rule(&out)?;
+        self.profile_rule(&out)?;
         self.program.tables.push(out);
         Ok(TableId(self.program.tables.len() as u32 - 1))
     }
@@ -133,10 +134,8 @@ impl Lowerer<'_> {
     /// Tables that share an action selector hash the same fields, as the reference switch needs: there the fields are the
     /// selector's. Fields that are computed before the table is applied are not compared.
     fn selector_rule(&mut self, table: &ir::Table) -> Lowered<()> {
-        let Some(profile) = table.implementation else { return Ok(()) };
-        self.budget.work(self.program.tables.len());
-        let shares = |other: &&ir::Table| other.implementation == Some(profile);
-        let Some(other) = self.program.tables.iter().find(shares) else { return Ok(()) };
+        let Some((profile, other)) = self.sharing(table) else { return Ok(()) };
+        let other = &self.program[other];
         let plain = table.prelude.is_empty() && other.prelude.is_empty();
         if self.program[profile].selector.is_none() || !plain || table.selector == other.selector {
             return Ok(());
@@ -151,6 +150,39 @@ impl Lowerer<'_> {
             message,
             "give each its own action selector, or the same keys",
         )
+    }
+
+    /// Tables that share an action profile list the same actions in the same order: a member is one of them by its place, as the
+    /// Portable Switch Architecture has it (section 7.9).
+    fn profile_rule(&mut self, table: &ir::Table) -> Lowered<()> {
+        self.budget.work(table.actions.len());
+        let Some((_, other)) = self.sharing(table) else { return Ok(()) };
+        let other = &self.program[other];
+        let listed = |table: &ir::Table| -> Vec<(usize, String)> {
+            let all = table.actions.iter().enumerate().filter(|(_, action)| !action.default_only);
+            all.map(|(place, action)| (place, self.program[action.action].info.name.clone())).collect()
+        };
+        if listed(table) == listed(other) {
+            return Ok(());
+        }
+        let message = format!(
+            "`{}` and `{}` share an action profile or selector and list different actions",
+            other.info.name, table.info.name
+        );
+        self.fail_help(
+            "bad-table",
+            table.info.span,
+            message,
+            "give both the same actions in the same order, or each its own profile",
+        )
+    }
+
+    /// The profile or selector of a table, and the first table before it that has the same one.
+    fn sharing(&mut self, table: &ir::Table) -> Option<(ir::ProfileId, TableId)> {
+        let profile = table.implementation?;
+        self.budget.work(self.program.tables.len());
+        let first = self.program.tables.iter().position(|other| other.implementation == Some(profile))?;
+        Some((profile, TableId(first as u32)))
     }
 
     fn no_action(&mut self, span: Span) -> Lowered<ActionId> {

@@ -233,6 +233,12 @@ impl Parser<'_> {
         Err(Failed)
     }
 
+    /// An error after which the rest can be read as if it were right, so that no other message follows from it.
+    fn go_on(&mut self, span: Span, message: &str, help: &str) -> Parsed<()> {
+        let failed = self.fail_at(span, message.to_owned(), Some(help.to_owned()));
+        if self.trying > 0 { failed } else { Ok(()) }
+    }
+
     fn is_name(token: &Token) -> bool {
         token.kind == TokenKind::Ident
             && (!RESERVED.contains(&&*token.text) || CONTEXTUAL.contains(&&*token.text))

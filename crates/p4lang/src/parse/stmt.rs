@@ -275,6 +275,13 @@ impl Parser<'_> {
             } else {
                 self.expr()?
             };
+            if self.at("..") || self.at("&&&") {
+                let (message, help) =
+                    ("a label of `switch` is one value", "write a label for each value, or use `if`");
+                self.go_on(start.to(self.peek().span), message, help)?;
+                self.advance();
+                self.expr()?;
+            }
             self.expect(":")?;
             let annotations = self.annotations()?;
             let body = if self.at("{") { Some(self.block(annotations)?) } else { None };
@@ -310,7 +317,13 @@ impl Parser<'_> {
         }
         let init = self.for_list(";")?;
         self.expect(";")?;
-        let cond = self.expr()?;
+        let cond = if self.at(";") {
+            let span = self.peek().span;
+            self.go_on(span, "a loop needs a condition", "write `true`, and leave the loop with `break`")?;
+            Expr { kind: ExprKind::Bool(true), span }
+        } else {
+            self.expr()?
+        };
         self.expect(";")?;
         let update = self.for_list(")")?;
         if let Some(stmt) = update.iter().find(|stmt| matches!(stmt.kind, StmtKind::Decl(_))) {

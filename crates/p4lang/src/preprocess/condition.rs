@@ -167,7 +167,14 @@ impl Reader<'_> {
             self.at += 1;
             match token.kind {
                 TokenKind::Number => {
-                    number(token.text.trim_end_matches(['u', 'U', 'l', 'L'])).ok()?.value.to_i64()?
+                    let text = token.text.trim_end_matches(['u', 'U', 'l', 'L']);
+                    match text.strip_prefix('0') {
+                        // As in C, other than in the program itself.
+                        Some(octal) if octal.bytes().next().is_some_and(|b| b.is_ascii_digit()) => {
+                            i64::from_str_radix(octal, 8).ok()?
+                        }
+                        _ => number(text).ok()?.value.to_i64()?,
+                    }
                 }
                 TokenKind::Ident => 0,
                 _ => return None,

@@ -37,6 +37,8 @@ const DIRECTIVES: [&str; 14] = [
     "define", "elif", "elifdef", "elifndef", "else", "endif", "error", "if", "ifdef", "ifndef", "include",
     "pragma", "undef", "warning",
 ];
+/// Directives that change no macro.
+const CONDITIONALS: [&str; 8] = ["if", "ifdef", "ifndef", "elif", "elifdef", "elifndef", "else", "endif"];
 /// Files that come with the reference compiler, or with a vendor's.
 const OTHER_ARCHITECTURES: [&str; 10] = [
     "psa.p4",
@@ -177,7 +179,11 @@ impl<'a> Preprocessor<'a> {
                     .iter()
                     .position(|t| matches!(t.kind, TokenKind::Newline | TokenKind::Eof))
                     .map_or(tokens.len(), |n| at + n);
-                self.flush(&mut chunk);
+                // A conditional changes no macro, so that it may stand among the arguments of a macro call.
+                let conditional = tokens[at..end].get(1).is_some_and(|t| CONDITIONALS.contains(&&*t.text));
+                if !conditional && conditionals.last().is_none_or(|c| c.active) {
+                    self.flush(&mut chunk);
+                }
                 self.directive(&tokens[at..end], &mut conditionals, path, depth);
                 at = end;
                 continue;
@@ -551,6 +557,9 @@ mod tests {
             ("__COUNTER__ __COUNTER__", "0 1"),
             ("#ifdef X\na\n#elifdef X\nb\n#elifndef X\nc\n#elifndef Y\nd\n#endif", "c"),
             ("#if defined(N) && 8 / N == 2 || !N && (1 ? 1 : 1 / N)\na\n#endif", "a"),
+            ("#if 010 == 8 && 0 == 00 && 0x10 == 16 && 017L == 15\na\n#endif", "a"),
+            ("#define F(x, y) x + y\nF(1,\n#ifdef X\n2\n#elif 1\n3)\nF(\n#endif\n4, 5)", "1 + 3 4 + 5"),
+            ("#define F(x) <x>\nF(\n#if 0\n#define F 1\n#endif\n2)", "< 2 >"),
             ("// b \\  \nc\na", "a"),
             ("#\n# 3 \"x\"\n#ident \"y\"\n#line 4\na", "a"),
             // Conditionals inside of strings, as in annotations that restrict a table's entries.
@@ -576,7 +585,9 @@ mod tests {
             ("  #x.apply(); // it's off\n#", "unknown preprocessor directive `#x`"),
             ("#error no way", "#error no way"),
             ("#if 1 +\n#endif", "condition"),
+            ("#if 08\n#endif", "condition"),
             ("#define F(x) x\nF(1", "never closed"),
+            ("#define F(x) x\nF(1\n#define G\n)", "never closed"),
             ("a(\"b)\n#if 1\nc\n#endif\nd(\"e\")", "this string never ends"),
             ("a(\"b\n#if 0\nc\n#endif\n", "this string never ends"),
             ("a(\"b\n#if 0 /* c\n */\n#endif\n\")", "this string never ends"),

@@ -340,7 +340,7 @@ impl Hand {
     #[inline]
     fn first_cell(&self, flow: u32, direction: usize, number: u32) -> (u32, usize) {
         let signature = self.crc32.sum(&waiting_key(flow, direction, number)).max(1);
-        (signature, signature as usize % CELLS)
+        (signature, signature.wrapping_add(flow).wrapping_add(direction as u32) as usize % CELLS)
     }
 
     #[inline]

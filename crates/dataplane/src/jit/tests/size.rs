@@ -122,6 +122,25 @@ fn variables_that_are_set_in_many_blocks_are_refused() {
     assert_eq!(setting(8_000), Some(JitError::TooLarge));
 }
 
+/// The more limbs there are at a time, the longer the register allocator takes for each.
+#[test]
+fn many_operations_on_very_wide_values_are_refused() {
+    let doubling = |width: u32, count: usize| {
+        let mut builder = Builder::default();
+        let var = builder.var(width, VarHome::Global);
+        let src = Expr { width, kind: ExprKind::Binary(BinOp::Add, read(var, width), read(var, width)) };
+        let body = vec![Stmt::Assign { dst: Place::Var(var), src }; count];
+        let program = builder.program(Default::default(), body);
+        let layout = Arc::new(Layout::new(&program).unwrap());
+        Jit::new(Arc::new(program), layout).err()
+    };
+    for (width, most) in [(65_535, 1), (8_192, 50)] {
+        assert_eq!(doubling(width, most), None, "{width}");
+        assert_eq!(doubling(width, 2 * most), Some(JitError::TooLarge), "{width}");
+    }
+    assert_eq!(doubling(512, 300), None);
+}
+
 /// A program with a counter of as many cells.
 fn counting(size: u64) -> Program {
     let (mut program, _) = additions(1);

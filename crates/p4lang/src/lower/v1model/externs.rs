@@ -252,14 +252,17 @@ impl Lowerer<'_> {
                 self.emit(Stmt::Extern(ExternCall::CounterCount { counter, index }));
             }
             // The table counts by itself.
-            (Object::DirectCounter(_), "count") => {}
+            (Object::DirectCounter(counter), "count") => {
+                self.direct_uses.push((counter.info.name, "counters", call.span));
+            }
             (Object::Meter(meter), "execute_meter") => {
                 let ([index], (dst, _, back)) = self.arg_values_out(call, [0], 1)?;
                 let index = self.number(index);
                 self.emit(Stmt::Extern(ExternCall::MeterExecute { meter, index, dst }));
                 self.finish_out(back);
             }
-            (Object::DirectMeter(..), "read") => {
+            (Object::DirectMeter(meter, _), "read") => {
+                self.direct_uses.push((meter.info.name, "meters", call.span));
                 let (place, _, back) = self.arg_out(call, 0)?;
                 if back.is_some() || !matches!(place, Place::Var(_)) {
                     return self.fail_help(

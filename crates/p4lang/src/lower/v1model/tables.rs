@@ -60,6 +60,23 @@ impl Lowerer<'_> {
         Ok(true)
     }
 
+    /// Warns of uses of direct counters and meters that no table names: the tables do what these calls ask for.
+    pub(in crate::lower) fn v1_unattached(&mut self) {
+        for (name, property, span) in std::mem::take(&mut self.direct_uses) {
+            let attached = self.program.tables.iter().any(|table| {
+                table.direct_counter.as_ref().is_some_and(|one| one.info.name == name)
+                    || table.direct_meter.as_ref().is_some_and(|one| one.info.name == name)
+            });
+            if attached || !self.warned.insert(span) {
+                continue;
+            }
+            let message = format!("this has no effect: no table has `{name}`");
+            let short = name.rsplit('.').next().unwrap_or(&name);
+            let help = format!("write `{property} = {short};` in the table whose action this is");
+            self.diagnostics.push(Diagnostic::warning("no-effect", span, message).help(help));
+        }
+    }
+
     /// Keys that feed a selector need one; of lpm keys there is one at most; a direct counter or meter is of one table.
     pub(super) fn v1_table(&mut self, out: &mut ir::Table) {
         if out.keys.iter().filter(|key| key.kind == ir::MatchKind::Lpm).count() > 1 {
