@@ -85,12 +85,12 @@ def test_an_empty_word_is_refused(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("port", ["600", "99999999999", "9" * 5000])
+@pytest.mark.parametrize("port", ["511", "600", "99999999999", "9" * 5000])
 def test_a_port_of_a_capture_that_cannot_be(tidegate: Run, tmp_path: Path, port: str) -> None:
     capture = tmp_path / "in.pcap"
     capture.write_bytes(pcap([(0, bytes(64))]))
     ran = tidegate("replay", ROUTER, "--in", f"{port}={capture}", "--out", tmp_path / "out")
-    assert ran.code == (1 if port == "600" else 2)
+    assert ran.code == 2
     assert f"port {port[:20]} is not possible: ports are 0 to 510" in " ".join(ran.err.split())
     assert not (tmp_path / "out").exists()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 import signal
 import subprocess
@@ -258,7 +259,6 @@ def test_an_error_of_a_controller_ends_the_replay(punt: p4.Program, tmp_path: Pa
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--cpu-port", "100"], "--cpu-port is for --controller; give it too"),
         (["--controller", "none.py"], "none.py: there is no such file"),
         (["--controller", LEARNER, "--cpu-port", "0"], "port 0 is the controller's"),
     ],
@@ -268,6 +268,143 @@ def test_what_the_command_refuses(tidegate: Run, tmp_path: Path, words: list[obj
     ran = tidegate("replay", LEARNING, "--in", f"0={file}", "--out", tmp_path / "out", *words)
     assert ran.code == 1
     assert message in ran.err
+
+
+def test_a_port_of_the_controller_needs_a_controller(tidegate: Run, tmp_path: Path) -> None:
+    file = capture(tmp_path, 0)
+    ran = tidegate("replay", LEARNING, "--in", f"0={file}", "--out", tmp_path / "out", "--cpu-port", "100")
+    assert ran.code == 2
+    assert "it is for --controller; give that too" in " ".join(ran.err.split())
+
+
+def test_whatever_a_controller_raises_is_its_own_failure(punt: p4.Program, tmp_path: Path) -> None:
+    class Odd(BaseException):
+        pass
+
+    class Raises(Controller):
+        def __init__(self, error: BaseException) -> None:
+            self.error = error
+
+        def start(self, switch: SwitchApi) -> None:
+            raise self.error
+
+    for error in (Odd("x"), GeneratorExit(), SystemExit(3)):
+        with pytest.raises(TidegateError, match=r"the controller Raises failed in start \(.*py:\d+\): "):
+            replay(punt, {0: capture(tmp_path, 0)}, tmp_path / "out", controllers=[Raises(error)])
+    with pytest.raises(KeyboardInterrupt):
+        replay(punt, {0: capture(tmp_path, 0)}, tmp_path / "out", controllers=[Raises(KeyboardInterrupt())])
+
+    class Stands(Controller):
+        period = "1 ms"
+
+    stands = Stands()
+    stands.tick = lambda now, switch: 1 // 0  # type: ignore[method-assign]
+    with pytest.raises(TidegateError, match=r"failed in tick \(.*test_replay_controllers.py:\d+\): ZeroDiv"):
+        replay(punt, {0: capture(tmp_path, 0, 5)}, tmp_path / "out", controllers=[stands])
+    file = tmp_path / "odd.py"
+    file.write_text("class Odd(BaseException): ...\nraise Odd('y')\n")
+    with pytest.raises(TidegateError, match=r"odd.py:2: Odd: y"):
+        load(file)
+
+
+def test_what_is_wrong_with_a_controller_is_one_line_with_its_name(punt: p4.Program, tmp_path: Path) -> None:
+    class Odd(Controller):
+        period = "0.5"
+
+        def start(self, switch: SwitchApi) -> None:
+            raise ValueError("one\ntwo")
+
+    with pytest.raises(
+        TidegateError, match=r"^the controller Odd failed in start \(.*\): ValueError: one two$"
+    ):
+        replay(punt, {0: capture(tmp_path, 0)}, tmp_path / "out", controllers=[Odd()])
+    Odd.start = Controller.start  # type: ignore[method-assign]
+    with pytest.raises(TidegateError, match=r"^the period of the controller Odd: `0.5` is not a time"):
+        replay(punt, {0: capture(tmp_path, 0)}, tmp_path / "out", controllers=[Odd()])
+
+
+def test_a_controller_for_another_clock_is_refused(punt: p4.Program, tmp_path: Path) -> None:
+    class Counts(Controller):
+        clock = "1 ns"
+
+    with pytest.raises(
+        TidegateError, match=r"has the clock 1 us, and the program of its controller counts in 1 ns"
+    ):
+        replay(punt, {0: capture(tmp_path, 0)}, tmp_path / "out", controllers=[Counts()])
+    assert not (tmp_path / "out").exists()
+
+
+def test_captures_get_their_names_only_with_the_notes(punt: p4.Program, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    (out / "notes.parquet").mkdir(parents=True)
+    with pytest.raises(TidegateError, match=r"notes.parquet: cannot be written: it is a directory"):
+        replay(punt, {0: capture(tmp_path, 0)}, out, controllers=[Logs()], cpu_port=100)
+    assert list(out.iterdir()) == [out / "notes.parquet"]
+
+    class Odd(Controller):
+        def start(self, switch: SwitchApi) -> None:
+            switch.note("x\ud800", 1)
+
+    with pytest.raises(TidegateError, match=r"is not the name of a quantity"):
+        replay(punt, {0: capture(tmp_path, 0)}, tmp_path / "new", controllers=[Odd()])
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_capture_of_months_is_replayed_to_its_end(punt: p4.Program, tmp_path: Path) -> None:
+    days = [0, 100, 200]
+    file = tmp_path / "long.pcap"
+    file.write_bytes(pcap([(day * 86_400 * 10**9, bytes(64)) for day in days]))
+    for controllers in ([], [Controller()]):
+        done = replay(punt, {0: file}, tmp_path / "out", controllers=controllers)
+        assert done.answer["packets_in"] == 3
+
+
+def test_what_a_switch_does_is_whole(punt: p4.Program, tmp_path: Path) -> None:
+    """Groups do not take each other's nodes, modes are those that there are, and a reset leaves no group."""
+    said: list[object] = []
+
+    class Sets(Controller):
+        def start(self, switch: SwitchApi) -> None:
+            for line in ("mc_mgrp_create 1", "mc_mgrp_create 2", "mc_node_create 0 7"):
+                switch.command(line)
+            for group in (1, 2):
+                switch.command(f"mc_node_associate {group} 0")
+            switch.multicast_set(1, [5])
+            said.append(switch.command("mc_dump"))
+            switch.multicast_delete(1)
+            said.append(switch.command("mc_dump"))
+            switch.command("reset_state")
+            said.append(switch.command("mc_dump"))
+            with pytest.raises(TidegateError, match="'All' is not a mode of a batch: give each or all"):
+                switch.batch([], mode="All")  # type: ignore[arg-type]
+
+    replay(punt, {0: capture(tmp_path, 0)}, tmp_path / "out", controllers=[Sets()])
+    both, one, none = said
+    assert both == "group 1: node 1 rid 0 ports [5]\ngroup 2: node 0 rid 0 ports [7]"
+    assert one == "group 2: node 0 rid 0 ports [7]"
+    assert none == ""
+
+
+def test_what_a_command_looks_at_may_be_gone_at_the_end(tidegate: Run, tmp_path: Path) -> None:
+    commands = tmp_path / "commands.txt"
+    commands.write_text(
+        "mirroring_add 5 1\nmirroring_get 5\nop mirror_read start=5 count=1\nmirroring_delete 5\n"
+    )
+    file = capture(tmp_path, 0)
+    words = ("--in", f"0={file}", "--out", tmp_path / "out", "--commands", commands)
+    ran = tidegate("replay", LEARNING, *words, "--json")
+    assert ran.code == 0
+    first, second = ran.json["readings"]
+    assert [first] == [
+        {
+            "line": 2,
+            "command": "mirroring_get 5",
+            "before": "session 5: port 1",
+            "after": "there is no mirror session 5",
+        }
+    ]
+    assert json.loads(second["before"])[0]["session"] == 5
+    assert json.loads(second["after"]) == []
 
 
 def test_notes_of_an_earlier_run_are_told_of(punt: p4.Program, tmp_path: Path) -> None:

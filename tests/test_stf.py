@@ -25,7 +25,7 @@ def test_a_register_s_cell_is_checked(tidegate: Run, tmp_path: Path, engine: str
     )
     ran = tidegate("stf", monitor, test, "--engine", engine)
     assert ran.code == 1
-    assert "t.stf:3: port 0: register idle_time(0) has 7, expected > 7" in ran.err
+    assert "t.stf:3: register idle_time(0) has 7, expected > 7" in ran.err
     assert "t.stf:2" not in ran.err
     test.write_text("check_register idle_time(1) == 7\n")
     assert "has 1 cells; 1 is out of range" in tidegate("stf", monitor, test, "--engine", engine).err

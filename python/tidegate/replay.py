@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 from tidegate import _core, p4, units
 from tidegate._core import TidegateError
 from tidegate.control import Controller
+from tidegate.control.controller import demand_clock
 from tidegate.control.fixed import WithoutFixedParts
 from tidegate.control.readings import Subject
 from tidegate.control.runner import Managed, Runner, failure
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 
 NOTES = "notes.parquet"
 NOTE = ("time_s", "switch", "quantity", "value")
+CLOCK = 1_000_000
+"""Picoseconds: the unit of a program's timestamps."""
+LAST = 2**64 - 1
+"""Picoseconds: what a replay can last at most, 213 days."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +125,11 @@ def replay(
 
     An error in a controller ends the replay with a `TidegateError` that says where; no file is written then.
     """
+    for controller in controllers:
+        demand_clock(controller, CLOCK, name, "run it in the simulator")
+    file = Path(out) / NOTES
+    if controllers and file.is_dir():
+        raise TidegateError(f"{file}: cannot be written: it is a directory; move it, or give another folder")
     compiled = program if isinstance(program, p4.Program) else p4.compile(program)
     pairs = inputs.items() if isinstance(inputs, Mapping) else inputs
     files = [(port, Path(file)) for port, file in pairs]
@@ -137,20 +147,23 @@ def replay(
             subject = Subject(switch, session.control, lambda: compiled)
             runner = Runner([Managed(switch, _Messages(session), controllers, subject)], clock, _ends)
             runner.start()
-            runner.run(ended=lambda: session.done)
+            runner.run(LAST, ended=lambda: session.done)
         else:
             session.advance(None, False, progress)
+        # The captures get their names only if the notes can be written.
+        if controllers:
+            with replacing(file) as to:
+                Replayed({}, notes).notes.write_parquet(to)
+                done = Replayed(json.loads(session.finish()), notes)
+        else:
+            done = Replayed(json.loads(session.finish()), notes)
     except BaseException:
         session.abandon()
         raise
-    done = Replayed(json.loads(session.finish()), notes)
     done.answer["controller_notes"] = [
         dict(zip(NOTE, (at / units.PS_PER_S, *rest), strict=True)) for at, *rest in notes
     ]
-    file = Path(out) / NOTES
     if controllers:
-        with replacing(file) as to:
-            done.notes.write_parquet(to)
         done.answer["notes_file"] = str(file)
     elif file.exists():
         done.answer["notes"].append(f"{file}: is from an earlier run; this one had no controller")

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use p4lang::diag::Severity;
@@ -27,6 +28,7 @@ pub fn check(source: &Source, p4info: Option<&Path>, color: bool) -> Result<Valu
     if let Some(program) = &compiled.program {
         answer["summary"] = summary(program);
         if let Some(path) = p4info {
+            demand_apart(path, compiled.sources.files().iter().map(|file| &*file.name))?;
             write_whole(path, p4lang::p4info::p4info(program).as_bytes())?;
             answer["p4info"] = json!(path.display().to_string());
         }
@@ -38,6 +40,20 @@ pub fn check(source: &Source, p4info: Option<&Path>, color: bool) -> Result<Valu
         )));
     }
     Ok(answer)
+}
+
+/// Refuses an output that would replace one of the files that were read. Built-in files have names that no file has.
+fn demand_apart<'a>(path: &Path, read: impl Iterator<Item = &'a str>) -> Result<()> {
+    let Ok(there) = fs::symlink_metadata(path) else { return Ok(()) };
+    for name in read {
+        if fs::metadata(name).is_ok_and(|of| (of.dev(), of.ino()) == (there.dev(), there.ino())) {
+            return Err(Failure(format!(
+                "{}: is read as {name}, and the P4Info would replace it; give another file",
+                path.display()
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Characters of a file's name in that of the one that is not whole yet: with all else below the 255 bytes of a name.
@@ -135,6 +151,26 @@ mod tests {
         assert_eq!(fs::read_to_string(at("info")).unwrap(), "whole");
         assert!(!fs::symlink_metadata(at("info")).unwrap().is_symlink());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3);
+    }
+
+    #[test]
+    fn what_is_compiled_is_not_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::write(at("more.p4"), "const bit<8> N = 1;\n").unwrap();
+        fs::write(at("main.p4"), "#include \"more.p4\"\n").unwrap();
+        fs::hard_link(at("more.p4"), at("again")).unwrap();
+        let source = Source { path: at("main.p4"), ..Source::default() };
+        let sources = source.compile().unwrap().sources;
+        let names = || sources.files().iter().map(|file| &*file.name);
+        for name in ["main.p4", "more.p4", "again"] {
+            let Failure(why) = demand_apart(&at(name), names()).unwrap_err();
+            assert!(why.ends_with("give another file"), "{why}");
+        }
+        demand_apart(&at("info"), names()).unwrap();
+        // A link is replaced, not what it leads to.
+        symlink(at("main.p4"), at("link")).unwrap();
+        demand_apart(&at("link"), names()).unwrap();
     }
 
     #[test]

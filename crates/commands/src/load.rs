@@ -154,6 +154,7 @@ fn refuse<T>(made: std::result::Result<T, pipeline::Refused>) -> Result<T> {
 const MOST_TEXT: u64 = 64 << 20;
 
 /// Text of a file that should be text: bytes that are not UTF-8 are refused with their line, and more than 64 MiB.
+/// Without a byte order mark.
 pub fn read_text(path: &Path) -> Result<String> {
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(MOST_TEXT + 1).read_to_end(&mut bytes));
@@ -164,6 +165,10 @@ pub fn read_text(path: &Path) -> Result<String> {
             path.display(),
             MOST_TEXT >> 20
         ));
+    }
+    const MARK: &[u8] = b"\xef\xbb\xbf";
+    if bytes.starts_with(MARK) {
+        bytes.drain(..MARK.len());
     }
     String::from_utf8(bytes).map_err(|e| {
         let upto = e.utf8_error().valid_up_to();

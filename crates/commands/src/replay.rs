@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::cli::{Reading, Script};
 use crate::load::{Engine, pipeline};
 use crate::{Interrupt, Result, fail};
-use wire::pcap::{Merge, Outputs, Packet, Reader};
+use wire::pcap::{Merge, Outputs, Packet, Reader, WHOLE};
 
 /// Between two looks at the interrupt. The time is looked at every few packets, each of which may take the whole of a work budget.
 const LOOK: Duration = Duration::from_millis(50);
@@ -123,6 +123,8 @@ pub struct Replay {
     traces: Vec<Value>,
     trace_text: String,
     outputs: Vec<Output>,
+    /// Packets that left with more bytes than other tools read.
+    long: u64,
     packet_ins: VecDeque<PacketIn>,
     packet_ins_taken: u64,
     packet_ins_lost: u64,
@@ -137,7 +139,7 @@ impl Replay {
         let mut readers = Vec::new();
         for (port, path) in &options.inputs {
             if *port >= 1 << 9 || *port == dataplane::pipeline::DROP_PORT {
-                return fail(format!("port {port} is not possible: ports are 0 to 510"));
+                return fail(format!("{}: port {port} is not possible: ports are 0 to 510", path.display()));
             }
             if options.cpu_port == Some(*port) {
                 return fail(format!("port {port} is the controller's; a capture comes in by another one"));
@@ -168,6 +170,7 @@ impl Replay {
             traces: Vec::new(),
             trace_text: String::new(),
             outputs: Vec::new(),
+            long: 0,
             packet_ins: VecDeque::new(),
             packet_ins_taken: 0,
             packet_ins_lost: 0,
@@ -192,8 +195,9 @@ impl Replay {
         while let Some((input, port, packet, bytes)) = self.merge.next_until(last)? {
             if self.link_type != packet.link_type {
                 return fail(format!(
-                    "{}: its packets are of link type {}, others of {}; all inputs must be alike",
+                    "{}: packet {} is of link type {}, those before it of {}; all packets of all inputs must be alike",
                     self.options.inputs[input].1.display(),
+                    self.tallies[input].packets + 1,
                     packet.link_type,
                     self.link_type
                 ));
@@ -246,6 +250,7 @@ impl Replay {
         for output in self.outputs.drain(..) {
             if self.options.cpu_port != Some(output.port) {
                 let wire_len = (output.bytes.len() as u32).saturating_add(missing);
+                self.long += u64::from(output.bytes.len() > WHOLE as usize);
                 self.out.write(output.port, time, &output.bytes, wire_len)?;
                 pipeline.recycle(output.bytes);
             } else if self.packet_ins.len() < MOST_PACKET_INS {
@@ -282,7 +287,7 @@ impl Replay {
 
     /// Gives the captures their names, and the answer; `trace_text` in it is for people.
     pub fn finish(self, pipeline: &mut Pipeline) -> Result<Value> {
-        let after = self.script.as_ref().map(|s| s.look(pipeline, self.now)).transpose()?.unwrap_or_default();
+        let after = self.script.as_ref().map(|s| s.look(pipeline, self.now)).unwrap_or_default();
         let written = self.out.finish()?;
         let mut notes = self.notes;
         for path in Outputs::left_over(&self.options.out, &written) {
@@ -292,6 +297,18 @@ impl Replay {
             notes.push(format!(
                 "{} packets for the controller were lost: too many waited",
                 self.packet_ins_lost
+            ));
+        }
+        if self.long > 0 {
+            notes.push(format!(
+                "{} packets left with more than {WHOLE} bytes; tshark and others take a capture with such packets for damaged",
+                self.long
+            ));
+        }
+        if self.merge.backwards() > 0 {
+            notes.push(format!(
+                "{} packets were stamped earlier than the one before them in their file; they came at the time of that one",
+                self.merge.backwards()
             ));
         }
         let mut inputs = Vec::new();

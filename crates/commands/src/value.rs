@@ -130,15 +130,22 @@ pub fn stf_match(text: &str, kind: MatchKind, width: u32) -> Parsed<EntryMatch> 
             if let Some((value, length)) = text.split_once('/') {
                 return Ok(lpm(stf_value(value, width)?, prefix_length(length, width)?, width));
             }
-            let (value, _, digits) = wildcards(text)?;
-            let stars = text.bytes().filter(|b| *b == b'*').count() as u32;
-            let bits = match radix(text).0 {
-                16 => 4,
-                8 => 3,
-                2 => 1,
-                _ => return Ok(lpm(fits(value, width, text)?, width, width)),
-            };
-            Ok(lpm(fits(value, width, text)?, (digits - stars) * bits, width))
+            if text.contains("&&&") {
+                return Err(format!(
+                    "`{text}`: an lpm key has no mask; write value/length, or `*` for its last digits"
+                ));
+            }
+            let (value, covered) = wildcards(text)?;
+            let value = fits(value, width, text)?;
+            if radix(text).0 == 10 {
+                return Ok(lpm(value, width, width));
+            }
+            if text.replace('_', "").trim_end_matches('*').contains('*') {
+                return Err(format!("`{text}`: in an lpm key only the last digits may be `*`"));
+            }
+            let free =
+                if covered.is_zero() { u64::from(width) } else { covered.trailing_zeros().unwrap_or(0) };
+            Ok(lpm(value, width.saturating_sub(free as u32), width))
         }
         MatchKind::Ternary => {
             if let Some((value, mask)) = text.split_once("&&&") {
@@ -147,7 +154,12 @@ pub fn stf_match(text: &str, kind: MatchKind, width: u32) -> Parsed<EntryMatch> 
             if text == "*" {
                 return Ok(stf_missing(kind, width));
             }
-            let (value, covered, _) = wildcards(text)?;
+            if text.contains('/') {
+                return Err(format!(
+                    "`{text}`: a ternary key has no prefix; write value&&&mask, or `*` for digits"
+                ));
+            }
+            let (value, covered) = wildcards(text)?;
             let value = fits(value, width, text)?;
             // Decimal digits say nothing about bits: the whole key is meant.
             let covered = if radix(text).0 == 10 { mask(width) } else { covered & mask(width) };
@@ -161,9 +173,10 @@ pub fn stf_value(text: &str, width: u32) -> Parsed<BigUint> {
     fits(number(text)?, width, text)
 }
 
-/// Value with 0 for each `*`, the bits of all other digits, and the number of digits.
-fn wildcards(text: &str) -> Parsed<(BigUint, BigUint, u32)> {
+/// Value with 0 for each `*`, and the bits of all other digits.
+fn wildcards(text: &str) -> Parsed<(BigUint, BigUint)> {
     let (radix, rest) = radix(text);
+    let rest = rest.replace('_', "");
     if radix == 10 && rest.contains('*') {
         return Err(format!("`{text}`: `*` stands for a digit of a 0x, 0o or 0b number"));
     }
@@ -172,7 +185,7 @@ fn wildcards(text: &str) -> Parsed<(BigUint, BigUint, u32)> {
     let top = char::from_digit(radix - 1, radix).unwrap_or('9');
     let ones: String = rest.chars().map(|c| if c == '*' { '0' } else { top }).collect();
     let covered = digits(&ones, radix).unwrap_or_default();
-    Ok((value, covered, rest.len() as u32))
+    Ok((value, covered))
 }
 
 fn range(lo: BigUint, hi: BigUint, text: &str) -> Parsed<EntryMatch> {
@@ -234,6 +247,13 @@ mod tests {
             ("0x0aff/8", MatchKind::Lpm, 16, EntryMatch::Lpm { value: n(0x0a00), prefix_len: 8 }),
             ("0x0a**", MatchKind::Lpm, 16, EntryMatch::Lpm { value: n(0x0a00), prefix_len: 8 }),
             ("0x0a00", MatchKind::Lpm, 16, EntryMatch::Lpm { value: n(0x0a00), prefix_len: 16 }),
+            ("10", MatchKind::Lpm, 16, EntryMatch::Lpm { value: n(10), prefix_len: 16 }),
+            ("0x1**", MatchKind::Lpm, 9, EntryMatch::Lpm { value: n(0x100), prefix_len: 1 }),
+            ("0x0a_**", MatchKind::Lpm, 16, EntryMatch::Lpm { value: n(0x0a00), prefix_len: 8 }),
+            ("0x1_*_*", MatchKind::Lpm, 12, EntryMatch::Lpm { value: n(0x100), prefix_len: 4 }),
+            ("0x**", MatchKind::Lpm, 8, EntryMatch::Lpm { value: n(0), prefix_len: 0 }),
+            ("0x5", MatchKind::Lpm, 16, EntryMatch::Lpm { value: n(5), prefix_len: 16 }),
+            ("0x0_1", MatchKind::Ternary, 16, EntryMatch::Ternary { value: n(1), mask: n(0xff) }),
             ("0x0a**", MatchKind::Ternary, 16, EntryMatch::Ternary { value: n(0x0a00), mask: n(0xff00) }),
             ("0x1", MatchKind::Ternary, 16, EntryMatch::Ternary { value: n(1), mask: n(0xf) }),
             ("0b1*0", MatchKind::Ternary, 16, EntryMatch::Ternary { value: n(4), mask: n(5) }),
@@ -254,6 +274,9 @@ mod tests {
             ("0x**", MatchKind::Exact),
             ("1*", MatchKind::Ternary),
             ("1/9", MatchKind::Lpm),
+            ("0x*1", MatchKind::Lpm),
+            ("0x10&&&0xf0", MatchKind::Lpm),
+            ("0x10/4", MatchKind::Ternary),
             ("5..1", MatchKind::Range),
             ("-1", MatchKind::Exact),
         ] {

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 
 from tidegate import INCLUDE, _core
-from tidegate._core import TidegateError
 from tidegate.cli.output import FAILED, color, print_json
 from tidegate.options import (
     Commands,
@@ -90,7 +89,7 @@ def _input(text: str) -> tuple[int, str]:
     port, equals, path = text.partition("=")
     if not equals or not path or not (port.isascii() and port.isdigit()):
         raise typer.BadParameter(f"{text!r} is not PORT=FILE, as 0=trace.pcap", param_hint="--in")
-    if int(port[:20]) >= 2**32:
+    if int(port[:20]) > LAST_PORT:
         raise typer.BadParameter(
             f"{text!r}: port {port[:20]} is not possible: ports are 0 to {LAST_PORT}", param_hint="--in"
         )
@@ -135,7 +134,7 @@ def replay(
     from tidegate.replay import replay as play
 
     if cpu_port is not None and controller is None:
-        raise TidegateError("--cpu-port is for --controller; give it too")
+        raise typer.BadParameter("it is for --controller; give that too", param_hint="--cpu-port")
     ports = [_input(text) for text in inputs]
 
     def progress(count: int) -> None:

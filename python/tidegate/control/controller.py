@@ -33,11 +33,28 @@ class Controller:
         """Called for each packet that comes to the switch's `cpu_port`."""
 
 
+def demand_clock(controller: Controller, clock: int, switch: str, cure: str = "") -> None:
+    """Raise `TidegateError` if a controller's program is written for timestamps in another unit than `clock`, in picoseconds.
+
+    `cure` may have `{asked}` for the unit that it is written for.
+    """
+    if controller.clock is None or units.time(controller.clock) == clock:
+        return
+    asked = units.show_time(units.time(controller.clock))
+    raise TidegateError(
+        f"the switch {switch} has the clock {units.show_time(clock)}, and the program of its controller counts in {asked}; "
+        f"{cure.format(asked=asked)}"
+    )
+
+
 def period_of(controller: Controller) -> int | None:
     """Picoseconds from tick to tick; `None`: it does not tick. Raises `TidegateError` for 0."""
     if controller.period is None:
         return None
-    period = units.given_time(controller.period)
+    try:
+        period = units.given_time(controller.period)
+    except TidegateError as error:
+        raise TidegateError(f"the period of the controller {type(controller).__name__}: {error}") from None
     if period == 0:
         raise TidegateError(f"the period of the controller {type(controller).__name__} is 0")
     return period

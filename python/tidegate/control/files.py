@@ -35,7 +35,9 @@ def load(path: Path) -> list[Controller]:
         made = _run(path, text).get(NAME)
     except TidegateError as error:
         raise TidegateError(f"{path}: {error}") from None
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         lines = [
             frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)
         ]

@@ -227,7 +227,10 @@ class Runner:
         self._current = controller
         try:
             getattr(controller, method)(*(() if method == "start" else (api.now,)), api, *what)
-        except (Exception, SystemExit) as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            # Whatever the user's code raises is its own failure.
             if self._on_error is None:
                 raise
             self._on_error(controller, method, error)
@@ -254,9 +257,12 @@ def _messages(source: Source) -> Iterator[tuple[str, Digest | PacketIn]]:
 def failure(controller: Controller, method: str, error: BaseException) -> TidegateError:
     """What is said of a controller that has failed, and where."""
     name = type(controller).__name__
-    where = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.name == method]
+    frames = traceback.extract_tb(error.__traceback__)
+    # The method's own, or what stands in its place, which the runner has called.
+    where = [frame for frame in frames if frame.name == method] or frames[1:2]
     place = f" ({where[-1].filename}:{where[-1].lineno})" if where else ""
-    what = str(error) if isinstance(error, TidegateError) else f"{type(error).__name__}: {error}"
+    said = " ".join(str(error).splitlines())
+    what = said if isinstance(error, TidegateError) else f"{type(error).__name__}: {said}"
     made = TidegateError(f"the controller {name} failed in {method}{place}: {what}")
     made.__cause__ = error
     return made

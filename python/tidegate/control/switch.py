@@ -74,6 +74,8 @@ class PipelineApi(op.Methods):
         """
         if mode == "all":
             return self._core.act_all(operations)
+        if mode != "each":
+            raise TidegateError(f"{mode!r} is not a mode of a batch: give each or all")
         answers: list[Any] = []
         for at in range(0, len(operations), SLICE):
             answers += self._core.act_each(operations[at : at + SLICE])
@@ -136,8 +138,12 @@ class PipelineApi(op.Methods):
     def group_add(self, profile: str, members: Iterable[int] = ()) -> int:
         """Add a group of members to an action selector and return its handle."""
         group: int = self.act(op.GroupAdd(profile))
-        for member in members:
-            self.group_join(profile, group, member)
+        try:
+            for member in members:
+                self.group_join(profile, group, member)
+        except TidegateError:
+            self.act(op.GroupDelete(profile, group))
+            raise
         return group
 
     def table_add_member(
@@ -235,7 +241,7 @@ class PipelineApi(op.Methods):
         self.act(op.MulticastSet(units.below(group, 0, 2**16, "a multicast group"), pairs, "either"))
 
     def multicast_delete(self, group: int) -> None:
-        """Remove a multicast group."""
+        """Remove a multicast group, and its nodes that no other group has."""
         group = units.below(group, 0, 2**16, "a multicast group")
         self.act(op.MulticastDelete(group, "either", nodes=True))
 
@@ -310,6 +316,8 @@ class SwitchApi(PipelineApi):
 
     def note(self, quantity: str, value: float) -> None:
         """Put a value in the result's table of what controllers note (`Result.notes`). A unit is the end of the name."""
+        if not isinstance(quantity, str) or not quantity.isprintable():
+            raise TidegateError(f"{quantity!r} is not the name of a quantity; give text that can be printed")
         self._note(self.now, self.name, quantity, float(value))
 
     @property

@@ -91,8 +91,17 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("write_config_to_file", "the configuration is the program's source"),
 ];
 
-pub fn is_read(command: &str) -> bool {
-    READS.contains(&command)
+/// Operations that only look and are not called `..._read`.
+const OP_READS: &[&str] = &["digests_lost", "table_totals"];
+
+/// Whether a line only looks.
+pub fn is_read(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    match words.next() {
+        Some("op") => words.next().is_some_and(|name| name.ends_with("_read") || OP_READS.contains(&name)),
+        Some(command) => READS.contains(&command),
+        None => false,
+    }
 }
 
 /// What a command without effect says of itself.
@@ -244,29 +253,11 @@ impl Script {
     /// commands had no effect.
     pub fn run(&self, pipeline: &mut Pipeline, now: u64, notes: &mut Vec<String>) -> Result<Vec<Reading>> {
         notes.extend(self.notes());
-        self.run_some(pipeline, now, |_| true)
-    }
-
-    /// Runs the commands that only look, once more.
-    pub fn look(&self, pipeline: &mut Pipeline, now: u64) -> Result<Vec<Reading>> {
-        self.run_some(pipeline, now, is_read)
-    }
-
-    fn run_some(
-        &self,
-        pipeline: &mut Pipeline,
-        now: u64,
-        wanted: impl Fn(&str) -> bool,
-    ) -> Result<Vec<Reading>> {
         let mut session = Session { pipeline, now };
         let mut readings = Vec::new();
         for (line, text) in &self.lines {
-            let command = text.split_whitespace().next().unwrap_or("");
-            if !wanted(command) {
-                continue;
-            }
             match session.execute(text) {
-                Some(Ok(answer)) if is_read(command) => {
+                Some(Ok(answer)) if is_read(text) => {
                     readings.push(Reading { line: *line, command: text.clone(), answer });
                 }
                 Some(Err(why)) => return Err(self.refused(*line, &why)),
@@ -274,5 +265,17 @@ impl Script {
             }
         }
         Ok(readings)
+    }
+
+    /// Runs the commands that only look, once more. What one looks at may be gone by now: then its answer says so.
+    pub fn look(&self, pipeline: &mut Pipeline, now: u64) -> Vec<Reading> {
+        let mut session = Session { pipeline, now };
+        let looks = self.lines.iter().filter(|(_, text)| is_read(text));
+        looks
+            .filter_map(|(line, text)| {
+                let answer = session.execute(text)?.unwrap_or_else(|why| why);
+                Some(Reading { line: *line, command: text.clone(), answer })
+            })
+            .collect()
     }
 }

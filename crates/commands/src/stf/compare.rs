@@ -10,7 +10,8 @@ use super::parse::Pattern;
 pub struct Mismatch {
     /// Line of the `expect`, or of the `packet` that led to what nobody expected.
     pub line: usize,
-    pub port: u32,
+    /// `None`: it is about a counter or register.
+    pub port: Option<u32>,
     pub what: String,
     pub expected: Option<String>,
     pub received: Option<String>,
@@ -32,7 +33,8 @@ impl Mismatch {
 
     /// `FILE:LINE: ...` with the packets below each other and a mark under the first difference.
     pub fn text(&self, file: &str) -> String {
-        let mut out = format!("{file}:{}: port {}: {}\n", self.line, self.port, self.what);
+        let port = self.port.map(|port| format!("port {port}: ")).unwrap_or_default();
+        let mut out = format!("{file}:{}: {port}{}\n", self.line, self.what);
         if let Some(expected) = &self.expected {
             out += &format!("  expected {expected}\n");
         }
@@ -54,26 +56,22 @@ pub fn differs(pattern: &Pattern, bytes: &[u8]) -> Option<(String, usize)> {
         return Some((format!("the packet differs from byte {} on", at / 2), at));
     }
     if received.len() < pattern.digits.len() {
-        return Some((
-            format!(
-                "the packet is too short: {} bytes, expected {}",
-                bytes.len(),
-                pattern.digits.len().div_ceil(2)
-            ),
-            received.len(),
-        ));
+        return Some((format!("the packet is too short: {}", lengths(pattern, bytes)), received.len()));
     }
     if pattern.exact && received.len() > pattern.digits.len() {
-        return Some((
-            format!(
-                "the packet is too long: {} bytes, expected {}",
-                bytes.len(),
-                pattern.digits.len().div_ceil(2)
-            ),
-            pattern.digits.len(),
-        ));
+        return Some((format!("the packet is too long: {}", lengths(pattern, bytes)), pattern.digits.len()));
     }
     None
+}
+
+/// In bytes, or in digits where half a byte is expected.
+fn lengths(pattern: &Pattern, bytes: &[u8]) -> String {
+    let digits = pattern.digits.len();
+    if digits.is_multiple_of(2) {
+        format!("{} bytes, expected {}", bytes.len(), digits / 2)
+    } else {
+        format!("{} hexadecimal digits, expected {digits}", 2 * bytes.len())
+    }
 }
 
 /// The pattern as it is written, without blanks.
@@ -94,6 +92,8 @@ mod tests {
         assert_eq!(differs(&pattern("0A", true), &[0x0a]), None);
         assert_eq!(differs(&pattern("0A", true), &[0x0a, 0xcb]).unwrap().1, 2);
         assert_eq!(differs(&pattern("0A0B", false), &[0x0a]).unwrap().1, 2);
+        let (why, _) = differs(&pattern("0A0", true), &[0x0a, 0x0b]).unwrap();
+        assert!(why.ends_with("4 hexadecimal digits, expected 3"), "{why}");
         assert_eq!(differs(&pattern("0A0B", false), &[0x0a, 0x1b]).unwrap().1, 2);
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! - Statements run in order. Packets that come out are collected per port and compared at the end, in order, with the
 //!   port's expectations: as many packets, each starting with the expected bytes (`$`: and ending there).
-//! - `expect PORT` without data expects one packet with any content.
+//! - `expect PORT` without data expects one packet with any content. The reference takes any number of packets then, none too.
 //! - Packets on ports that no `packet` or `expect` mentions are ignored, unless `no_packet` is given; they are reported.
 //! - In `add`, a larger priority wins; exact keys that are not mentioned match 0, all others anything.
 //! - Tables and actions go by their full name or an end of it that is unambiguous.
@@ -17,5 +17,5 @@ mod names;
 mod parse;
 mod run;
 
-pub use parse::{Call, Check, Comparison, Pattern, Statement, parse};
+pub use parse::{Call, Check, Comparison, Index, Pattern, Statement, parse};
 pub use run::{Options, run};

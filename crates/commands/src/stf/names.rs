@@ -56,14 +56,19 @@ pub fn key(program: &Program, table: TableId, wanted: &str) -> Result<usize, Str
     if let Some(at) = forms.iter().position(|f| *f == validity) {
         return Ok(at);
     }
-    if (wanted_form == "valid" || wanted_form == "$valid$")
-        && let Some(at) = forms.iter().position(|f| f == "$valid$" || f.ends_with(".$valid$"))
-    {
-        return Ok(at);
-    }
-    let suffix = format!(".{wanted_form}");
-    if let Some(at) = forms.iter().position(|f| f.ends_with(&suffix)) {
-        return Ok(at);
+    let end = if wanted_form == "valid" { "$valid$" } else { &wanted_form };
+    let suffix = format!(".{end}");
+    let mut ending = forms.iter().enumerate().filter(|(_, form)| *form == end || form.ends_with(&suffix));
+    match (ending.next(), ending.count()) {
+        (Some((at, _)), 0) => return Ok(at),
+        (Some(_), others) => {
+            let table = &program[table].info.name;
+            return Err(format!(
+                "`{wanted}` could be any of {} keys of table `{table}`; give the full name",
+                others + 1
+            ));
+        }
+        (None, _) => {}
     }
     // `h.f.slice` for `h.f[7:4]`, where it is the only slice of the field.
     if let Some(field) = wanted_form.strip_suffix(".slice") {

@@ -33,7 +33,7 @@ pub enum Statement {
     Wait,
     CheckCounter {
         counter: String,
-        index: String,
+        index: Index,
         check: Option<Check>,
     },
     CheckRegister {
@@ -43,6 +43,14 @@ pub enum Statement {
     },
     /// A line for the command language.
     Command(String),
+}
+
+/// Which cell of a counter is meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Index {
+    Number(u32),
+    /// The entry that `add ... = HANDLE` named, of the table that a direct counter belongs to.
+    Handle(String),
 }
 
 /// `ACTION(name:value, ...)`
@@ -136,7 +144,7 @@ fn statement(line: &str) -> Parsed<Statement> {
         "remove" => match rest {
             "" => Err("expected `remove all`, or `remove HANDLE`".into()),
             _ if rest.eq_ignore_ascii_case("all") => Ok(Statement::Remove(None)),
-            handle => Ok(Statement::Remove(Some(handle_name(handle).to_owned()))),
+            handle => Ok(Statement::Remove(Some(handle_name(handle)?))),
         },
         "packet" => {
             let (port, data) = port(rest)?;
@@ -146,8 +154,10 @@ fn statement(line: &str) -> Parsed<Statement> {
             let (port, data) = port(rest)?;
             Ok(Statement::Expect { port, pattern: if data.is_empty() { None } else { Some(pattern(data)?) } })
         }
-        "no_packet" => Ok(Statement::NoPacket),
-        "wait" => Ok(Statement::Wait),
+        "no_packet" if rest.is_empty() => Ok(Statement::NoPacket),
+        "no_packet" => Err(format!("`no_packet` is for all ports and stands alone; `{rest}` follows it")),
+        "wait" if rest.is_empty() => Ok(Statement::Wait),
+        "wait" => Err(format!("`wait` is a millisecond and stands alone; `{rest}` follows it")),
         "check_counter" => check_counter(rest),
         "check_register" => check_register(rest),
         other if COMMANDS.iter().any(|c| other.starts_with(c)) => {
@@ -169,8 +179,13 @@ fn word(text: &str) -> (&str, &str) {
     }
 }
 
-fn handle_name(text: &str) -> &str {
-    text.strip_prefix('$').unwrap_or(text)
+/// A handle with or without its `$`.
+fn handle_name(text: &str) -> Parsed<String> {
+    let name = text.strip_prefix('$').unwrap_or(text);
+    if name.is_empty() || name.contains(char::is_whitespace) {
+        return Err(format!("`{text}` is not a handle; give one word"));
+    }
+    Ok(name.to_owned())
 }
 
 fn port(text: &str) -> Parsed<(u32, &str)> {
@@ -180,42 +195,43 @@ fn port(text: &str) -> Parsed<(u32, &str)> {
     Ok((number.ok_or_else(|| format!("`{port}` is not a port number; they are 0 to 511"))?, rest))
 }
 
+/// The characters of a packet but for blanks.
+fn characters(data: &str) -> impl Iterator<Item = char> {
+    data.chars().filter(|c| !c.is_whitespace())
+}
+
 fn bytes(data: &str) -> Parsed<Vec<u8>> {
-    let digits: Vec<u8> = data.bytes().filter(|b| !b.is_ascii_whitespace()).collect();
-    if let Some(odd) = data.chars().find(|c| !c.is_ascii_hexdigit() && !c.is_whitespace()) {
-        return Err(format!("`{odd}` is not a hexadecimal digit; a packet is written as pairs of them"));
-    }
+    let digit = |c: char| match c.to_digit(16) {
+        Some(digit) => Ok(digit as u8),
+        None => Err(format!("`{c}` is not a hexadecimal digit; a packet is written as pairs of them")),
+    };
+    let digits = characters(data).map(digit).collect::<Parsed<Vec<u8>>>()?;
     if digits.is_empty() {
         return Err("the packet has no bytes".into());
     }
     if !digits.len().is_multiple_of(2) {
         return Err(format!("the packet has {} hexadecimal digits, an odd number", digits.len()));
     }
-    let digit = |b: u8| (b as char).to_digit(16).unwrap_or(0) as u8;
-    Ok(digits.chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect())
+    Ok(digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect())
 }
 
 fn pattern(data: &str) -> Parsed<Pattern> {
-    let mut digits: Vec<u8> = data.bytes().filter(|b| !b.is_ascii_whitespace()).collect();
-    let exact = digits.last() == Some(&b'$');
-    if exact {
-        digits.pop();
-    }
-    if let Some(odd) =
-        data.chars().find(|c| !c.is_ascii_hexdigit() && !c.is_whitespace() && *c != '*' && *c != '$')
-    {
-        return Err(format!("`{odd}` is neither a hexadecimal digit nor `*`"));
-    }
-    if digits.contains(&b'$') {
-        return Err("`$` stands at the end of a packet".into());
-    }
-    digits.make_ascii_uppercase();
-    Ok(Pattern { digits, exact })
+    let (data, exact) = match data.trim_end().strip_suffix('$') {
+        Some(before) => (before, true),
+        None => (data, false),
+    };
+    let digit = |c: char| match c {
+        '*' => Ok(b'*'),
+        '$' => Err("`$` stands at the end of a packet".to_owned()),
+        c if c.is_ascii_hexdigit() => Ok(c.to_ascii_uppercase() as u8),
+        c => Err(format!("`{c}` is neither a hexadecimal digit nor `*`")),
+    };
+    Ok(Pattern { digits: characters(data).map(digit).collect::<Parsed<Vec<u8>>>()?, exact })
 }
 
 /// What stands before an action call, the call, and what stands after it.
 fn call(text: &str) -> Parsed<(&str, Call, &str)> {
-    let open = text.find('(').ok_or("expected an action with parentheses: `ACTION(NAME:VALUE, ...)`")?;
+    let open = opening(text).ok_or("expected an action with parentheses: `ACTION(NAME:VALUE, ...)`")?;
     let close = text[open..].find(')').ok_or("the parenthesis of the action is not closed")? + open;
     let head = text[..open].trim_end();
     let start = head.rfind(char::is_whitespace).map_or(0, |at| at + 1);
@@ -223,20 +239,32 @@ fn call(text: &str) -> Parsed<(&str, Call, &str)> {
     if name.is_empty() {
         return Err("the action has no name".into());
     }
-    let mut args = Vec::new();
+    let mut args: Vec<(String, String)> = Vec::new();
     for part in text[open + 1..close].split(',').map(str::trim).filter(|p| !p.is_empty()) {
         let (name, value) =
             part.split_once(':').ok_or_else(|| format!("expected `NAME:VALUE`, not `{part}`"))?;
-        args.push((name.trim().to_owned(), value.trim().to_owned()));
+        let name = name.trim();
+        if args.iter().any(|(other, _)| other == name) {
+            return Err(format!("`{name}` has a value twice"));
+        }
+        args.push((name.to_owned(), value.trim().to_owned()));
     }
     Ok((head[..start].trim(), Call { name: name.to_owned(), args }, text[close + 1..].trim()))
+}
+
+/// The parenthesis that opens the values of an action: not that of a key `h.isValid()`, which a colon follows.
+fn opening(text: &str) -> Option<usize> {
+    text.match_indices('(').map(|(at, _)| at).find(|at| {
+        let key = text[..*at].ends_with("isValid") && text[*at..].starts_with("()");
+        !(key && text[at + 2..].trim_start().starts_with(':'))
+    })
 }
 
 fn add(rest: &str) -> Parsed<Statement> {
     let (table, rest) = word(rest);
     let (before, action, after) = call(rest)?;
     let handle = match after.strip_prefix('=') {
-        Some(name) => Some(handle_name(name.trim()).to_owned()),
+        Some(name) => Some(handle_name(name.trim())?),
         None if after.is_empty() => None,
         None => return Err(format!("`{after}` follows the action; only `= HANDLE` may")),
     };
@@ -313,7 +341,12 @@ fn check_counter(rest: &str) -> Parsed<Statement> {
         let (comparison, value) = compared(after[split..].trim(), expected)?;
         Some(Check { bytes: unit == "bytes", comparison, value })
     };
-    Ok(Statement::CheckCounter { counter: counter.to_owned(), index: handle_name(index).to_owned(), check })
+    let index = if index.starts_with(|c: char| c.is_ascii_digit()) {
+        Index::Number(crate::value::small("index", index)?)
+    } else {
+        Index::Handle(handle_name(index)?)
+    };
+    Ok(Statement::CheckCounter { counter: counter.to_owned(), index, check })
 }
 
 /// `OP NUMBER`
@@ -377,6 +410,16 @@ mod tests {
             ("add t h.x[0].f:1 a()", add("t", None, &[("h.x[0].f", "1")], call("a", &[]), None)),
             ("add t h.f[7:0]:1 a()", add("t", None, &[("h.f[7:0]", "1")], call("a", &[]), None)),
             ("add t a()", add("t", None, &[], call("a", &[]), None)),
+            (
+                "add t h.isValid() :1 g.isValid():0 isValid(x:1)",
+                add(
+                    "t",
+                    None,
+                    &[("h.isValid()", "1"), ("g.isValid()", "0")],
+                    call("isValid", &[("x", "1")]),
+                    None,
+                ),
+            ),
         ] {
             assert_eq!(one(line), want, "{line}");
         }
@@ -389,6 +432,12 @@ mod tests {
             one("expect 1 0a** ff $"),
             Statement::Expect { port: 1, pattern: Some(Pattern { digits: b"0A**FF".to_vec(), exact: true }) }
         );
+        // Blanks of other kinds come with text that is copied from a page.
+        assert_eq!(one("packet 3 0A\u{a0}0b\u{b}"), Statement::Packet { port: 3, bytes: vec![10, 11] });
+        assert_eq!(
+            one("expect 1 0a\u{a0}** ff $"),
+            Statement::Expect { port: 1, pattern: Some(Pattern { digits: b"0A**FF".to_vec(), exact: true }) }
+        );
         assert_eq!(one("expect 5"), Statement::Expect { port: 5, pattern: None });
         assert_eq!(one("no_packet"), Statement::NoPacket);
         assert_eq!(one("Wait"), Statement::Wait);
@@ -398,13 +447,13 @@ mod tests {
             one("check_counter c.d(0x3) >= 2"),
             Statement::CheckCounter {
                 counter: "c.d".into(),
-                index: "0x3".into(),
+                index: Index::Number(3),
                 check: Some(Check { bytes: false, comparison: Comparison::GreaterOrEqual, value: 2 })
             }
         );
         assert_eq!(
             one("check_counter d($A)"),
-            Statement::CheckCounter { counter: "d".into(), index: "A".into(), check: None }
+            Statement::CheckCounter { counter: "d".into(), index: Index::Handle("A".into()), check: None }
         );
         assert_eq!(
             one("check_register c.r(0x10) != 0"),
@@ -443,6 +492,15 @@ mod tests {
             "check_register r($A) == 3",
             "check_register r(1) =< 3",
             "remove",
+            "remove a b",
+            "no_packet 1",
+            "wait forever",
+            "packet 0 0\u{a0}1\u{b}2",
+            "expect 0 0\u{2013}",
+            "add t k:1 a() =",
+            "add t k:1 a() = b c",
+            "add t k:1 a(x:1, x:2)",
+            "check_counter c($)",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }

@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 
 use super::compare::{Mismatch, differs, pattern_text};
 use super::names;
-use super::parse::{self, Check, Pattern, Statement};
+use super::parse::{self, Check, Index, Pattern, Statement};
 use crate::cli::Session;
 use crate::load::{Engine, pipeline, read_text};
-use crate::value::{small, stf_match, stf_missing, stf_value};
+use crate::value::{stf_match, stf_missing, stf_value};
 use crate::{Failure, Interrupt, Result};
 
 /// Picoseconds.
@@ -23,6 +23,8 @@ const SECOND: u64 = 1_000_000_000_000;
 const MILLISECOND: u64 = SECOND / 1000;
 /// What the runner takes a priority from, to turn "larger wins" into the switch's "smaller wins".
 const PRIORITIES: u32 = u32::MAX;
+/// Bytes of memory that what comes out may take: it is kept to the end of the test.
+const MOST_RECEIVED: usize = 256 << 20;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
@@ -51,6 +53,8 @@ struct Run {
     handles: HashMap<String, (TableId, u32)>,
     expected: BTreeMap<u32, Vec<Expected>>,
     received: BTreeMap<u32, Vec<Received>>,
+    /// Bytes that these take.
+    kept: usize,
     /// Ports that the test mentions.
     ports: Vec<u32>,
     nothing_else: bool,
@@ -76,6 +80,7 @@ pub fn run(program: Arc<Program>, test: &Path, options: Options, interrupt: Inte
         handles: HashMap::new(),
         expected: BTreeMap::new(),
         received: BTreeMap::new(),
+        kept: 0,
         ports: Vec::new(),
         nothing_else: false,
         packets: 0,
@@ -95,7 +100,7 @@ pub fn run(program: Arc<Program>, test: &Path, options: Options, interrupt: Inte
 impl Run {
     fn statement(&mut self, line: usize, statement: &Statement) -> std::result::Result<(), String> {
         match statement {
-            Statement::Packet { port, bytes } => self.packet(line, *port, bytes),
+            Statement::Packet { port, bytes } => self.packet(line, *port, bytes)?,
             Statement::Expect { port, pattern } => {
                 self.ports.push(*port);
                 self.expected.entry(*port).or_default().push(Expected { line, pattern: pattern.clone() });
@@ -116,6 +121,9 @@ impl Run {
                 self.settled = false;
                 if let Some(answer) = self.session().execute(text) {
                     let answer = answer?;
+                    if text.starts_with("table_") {
+                        self.forget_handles();
+                    }
                     if !answer.is_empty() {
                         self.answers.push(json!({"line": line, "command": text, "answer": answer}));
                     }
@@ -125,7 +133,13 @@ impl Run {
         Ok(())
     }
 
-    fn packet(&mut self, line: usize, port: u32, bytes: &[u8]) {
+    /// Handles whose entries a command has removed: others may get their numbers.
+    fn forget_handles(&mut self) {
+        let state = &self.pipeline.state;
+        self.handles.retain(|_, (table, entry)| state.tables[table.0 as usize].entry(*entry).is_some());
+    }
+
+    fn packet(&mut self, line: usize, port: u32, bytes: &[u8]) -> std::result::Result<(), String> {
         self.ports.push(port);
         self.packets += 1;
         self.now += if self.settled { MILLISECOND } else { SECOND };
@@ -139,8 +153,16 @@ impl Run {
             self.pipeline.process(self.now, port, bytes, &mut outputs);
         }
         for Output { port, bytes, .. } in outputs {
+            self.kept += size_of::<Received>() + bytes.capacity();
             self.received.entry(port).or_default().push(Received { line, bytes });
         }
+        if self.kept > MOST_RECEIVED {
+            return Err(format!(
+                "what has come out of the packets so far takes more than {} MiB; give fewer packets or copies",
+                MOST_RECEIVED >> 20
+            ));
+        }
+        Ok(())
     }
 
     fn table_statement(&mut self, statement: &Statement) -> std::result::Result<(), String> {
@@ -151,8 +173,12 @@ impl Run {
                 let declared = &program[id];
                 let mut found: Vec<EntryMatch> =
                     declared.keys.iter().map(|k| stf_missing(k.kind, k.expr.width)).collect();
+                let mut given = vec![None; declared.keys.len()];
                 for (name, text) in matches {
                     let at = names::key(&program, id, name)?;
+                    if let Some(before) = given[at].replace(name) {
+                        return Err(format!("key `{name}` has a match twice (`{before}` is the same key)"));
+                    }
                     let key = &declared.keys[at];
                     found[at] = stf_match(text, key.kind, key.expr.width)
                         .map_err(|e| format!("key `{name}`: {e}"))?;
@@ -174,10 +200,7 @@ impl Run {
                 self.session().act(TableOp::SetDefault { table, to, note: None })?;
             }
             Statement::Remove(Some(handle)) => {
-                let (id, entry) = self
-                    .handles
-                    .remove(handle)
-                    .ok_or_else(|| format!("no entry was added with `= {handle}`"))?;
+                let (id, entry) = self.handles.remove(handle).ok_or_else(|| no_entry(handle))?;
                 let (table, entry) = (full_name(&program, id), EntryRef::Handle(entry));
                 self.session().act(TableOp::Delete { table, entry })?;
             }
@@ -199,18 +222,25 @@ impl Run {
         &mut self,
         line: usize,
         counter: &str,
-        index: &str,
+        index: &Index,
         check: Option<&Check>,
     ) -> std::result::Result<(), String> {
-        let at = match self.handles.get(index) {
-            Some((table, entry)) => {
-                let of = Name::from(counter).counter(self.pipeline.program());
-                if matches!(of, Ok(Cells::Direct(other)) if other != *table) {
-                    return Err(format!("entry `{index}` is not of the table of counter `{counter}`"));
+        let (at, index) = match index {
+            Index::Number(at) => (*at, at.to_string()),
+            Index::Handle(handle) => {
+                let (table, entry) = *self.handles.get(handle).ok_or_else(|| no_entry(handle))?;
+                match Name::from(counter).counter(self.pipeline.program()) {
+                    Ok(Cells::Direct(of)) if of != table => {
+                        return Err(format!("entry `{handle}` is not of the table of counter `{counter}`"));
+                    }
+                    Ok(Cells::Direct(_)) | Err(_) => (entry, handle.clone()),
+                    Ok(_) => {
+                        return Err(format!(
+                            "counter `{counter}` does not belong to a table's entries; give an index, not `{handle}`"
+                        ));
+                    }
                 }
-                *entry
             }
-            None => small("index", index)?,
         };
         let (packets, bytes) = self.session().counter(counter, at)?;
         let Some(check) = check else { return Ok(()) };
@@ -239,7 +269,7 @@ impl Run {
         if !check.comparison.holds(value, check.value) {
             self.mismatches.push(Mismatch {
                 line,
-                port: 0,
+                port: None,
                 what: format!("{}, expected {} {}", has(), check.comparison.sign(), check.value),
                 expected: None,
                 received: None,
@@ -336,6 +366,10 @@ impl Run {
     }
 }
 
+fn no_entry(handle: &str) -> String {
+    format!("there is no entry `{handle}`: none was added with `= {handle}`, or it has been removed")
+}
+
 fn full_name(program: &Program, table: TableId) -> Name {
     program[table].info.name.as_str().into()
 }
@@ -372,7 +406,7 @@ fn different(port: u32, e: &Expected, r: &Received) -> Mismatch {
     };
     Mismatch {
         line: e.line,
-        port,
+        port: Some(port),
         what: format!("{what} (it came of the packet in line {})", r.line),
         expected: e.pattern.as_ref().map(pattern_text),
         received: Some(hex(&r.bytes)),
@@ -383,7 +417,7 @@ fn different(port: u32, e: &Expected, r: &Received) -> Mismatch {
 fn missing(port: u32, e: &Expected) -> Mismatch {
     Mismatch {
         line: e.line,
-        port,
+        port: Some(port),
         what: "the expected packet did not come".into(),
         expected: Some(e.pattern.as_ref().map_or("a packet with any content".into(), pattern_text)),
         received: None,
@@ -394,7 +428,7 @@ fn missing(port: u32, e: &Expected) -> Mismatch {
 fn unexpected(port: u32, r: &Received) -> Mismatch {
     Mismatch {
         line: r.line,
-        port,
+        port: Some(port),
         what: "a packet came out that is not expected".into(),
         expected: None,
         received: Some(hex(&r.bytes)),

@@ -192,7 +192,9 @@ impl Ng {
             (wire_len.min(limit).min(self.block.len() as u32 - 4), wire_len, self.latest)
         } else {
             let stamp = u64::from(field(1)) << 32 | u64::from(field(2));
-            (field(3), field(4), nanoseconds(stamp, interface))
+            let time =
+                nanoseconds(stamp, interface).ok_or("a packet's time is before 1970, or centuries ahead")?;
+            (field(3), field(4), time)
         };
         if captured > MAX_PACKET {
             return Err("a packet claims more bytes than can be");
@@ -205,12 +207,28 @@ impl Ng {
     }
 }
 
-fn nanoseconds(stamp: u64, interface: &Interface) -> u64 {
+/// Since 1970; `None` for what 64 bits cannot say.
+fn nanoseconds(stamp: u64, interface: &Interface) -> Option<u64> {
     let (whole, part) = (u128::from(stamp) / interface.resolution, u128::from(stamp) % interface.resolution);
     // `part` is below 2^64 and 10^9 below 2^30: no overflow.
     let time = whole * 1_000_000_000 + part * 1_000_000_000 / interface.resolution;
     let time = i128::try_from(time)
         .unwrap_or(i128::MAX)
         .saturating_add(i128::from(interface.offset) * 1_000_000_000);
-    u64::try_from(time.max(0)).unwrap_or(u64::MAX)
+    u64::try_from(time).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_that_cannot_be() {
+        let interface = |offset| Interface { link_type: 1, snap_len: 0, resolution: 1_000_000, offset };
+        assert_eq!(nanoseconds(5, &interface(0)), Some(5_000));
+        assert_eq!(nanoseconds(5, &interface(2)), Some(2_000_005_000));
+        assert_eq!(nanoseconds(2_000_005, &interface(-2)), Some(5_000));
+        assert_eq!(nanoseconds(5, &interface(-2)), None);
+        assert_eq!(nanoseconds(u64::MAX, &interface(0)), None);
+    }
 }

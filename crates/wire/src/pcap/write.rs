@@ -8,14 +8,23 @@ use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, mkdirat, openat, renameat, unlinkat};
+use rustix::fs::{
+    AtFlags, CWD, Dir, FlockOperation, Mode, OFlags, flock, fstat, mkdirat, openat, renameat, unlinkat,
+};
 
 use super::error::{CaptureError, Result, plain, unwritable};
 use super::format::{WHOLE, file_header, packet_header};
 
 /// Bytes that wait in memory, over all ports, before they go to the files.
 const FLUSH: usize = 16 << 20;
+/// How the private directory's name begins; 16 hexadecimal digits follow.
+const PRIVATE: &str = ".tidegate-";
+/// A private directory that nobody has locked for so long is of a run that was killed.
+const ABANDONED: Duration = Duration::from_secs(60);
+/// Seconds since 1970 that a file can hold: until 2106.
+const LAST_S: u64 = u32::MAX as u64;
 
 struct Port {
     buffer: Vec<u8>,
@@ -27,6 +36,43 @@ struct Port {
 
 fn file_name(port: u32) -> String {
     format!("port{port}.pcap")
+}
+
+fn is_output(name: &str) -> bool {
+    let number = name.strip_prefix("port").and_then(|n| n.strip_suffix(".pcap"));
+    number.is_some_and(|n| n.parse::<u32>().is_ok())
+}
+
+/// Removes what killed runs of this user have left in a directory.
+fn sweep(dir: &Path, place: &OwnedFd, own: &OwnedFd) {
+    let (Ok(entries), Ok(own)) = (fs::read_dir(dir), fstat(own)) else { return };
+    for name in entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()) {
+        let digits = name.strip_prefix(PRIVATE).unwrap_or_default();
+        if digits.len() != 16 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+            continue;
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let Ok(left) = openat(place, &name, flags, Mode::empty()).map(File::from) else { continue };
+        let Ok(about) = left.metadata() else { continue };
+        let old = about
+            .modified()
+            .is_ok_and(|at| SystemTime::now().duration_since(at).is_ok_and(|age| age > ABANDONED));
+        // Whoever still writes to it holds the lock.
+        if !old
+            || about.uid() != own.st_uid
+            || flock(&left, FlockOperation::NonBlockingLockExclusive).is_err()
+        {
+            continue;
+        }
+        let Ok(files) = Dir::read_from(&left) else { continue };
+        for file in files.filter_map(std::result::Result::ok) {
+            if file.file_name().to_str().is_ok_and(is_output) {
+                let _ = unlinkat(&left, file.file_name(), AtFlags::empty());
+            }
+        }
+        // One with something else in it stays.
+        let _ = unlinkat(place, &name, AtFlags::REMOVEDIR);
+    }
 }
 
 /// A finished file.
@@ -83,10 +129,13 @@ impl Outputs {
         let refused = |e: rustix::io::Errno| unwritable(dir, &e.into());
         let place = openat(CWD, dir, folder, Mode::empty()).map_err(refused)?;
         // The standard library's random keys, for a name that nobody can know.
-        let private_name = format!(".tidegate-{:016x}", RandomState::new().build_hasher().finish());
+        let private_name = format!("{PRIVATE}{:016x}", RandomState::new().build_hasher().finish());
         mkdirat(&place, &private_name, Mode::RWXU).map_err(refused)?;
         let private =
             openat(&place, &private_name, folder | OFlags::NOFOLLOW, Mode::empty()).map_err(refused)?;
+        // A file system without locks keeps what killed runs leave.
+        let _ = flock(&private, FlockOperation::NonBlockingLockExclusive);
+        sweep(dir, &place, &private);
         let ports = BTreeMap::new();
         let dir = dir.to_owned();
         Ok(Outputs { dir, place, private, private_name, made, link_type, ports, waiting: 0 })
@@ -112,6 +161,12 @@ impl Outputs {
 
     /// `time` in nanoseconds; `wire_len` at least the number of bytes.
     pub fn write(&mut self, port: u32, time: u64, bytes: &[u8], wire_len: u32) -> Result<()> {
+        if time / 1_000_000_000 > LAST_S {
+            return Err(CaptureError(format!(
+                "{}: cannot be written: a packet's time is after February 2106, which a pcap file cannot hold; shift the times of the input",
+                self.dir.join(file_name(port)).display()
+            )));
+        }
         let link_type = self.link_type;
         let out = self.ports.entry(port).or_insert_with(|| {
             let buffer = file_header(link_type, WHOLE).to_vec();
@@ -147,6 +202,16 @@ impl Outputs {
     /// Gives all files their names.
     pub fn finish(mut self) -> Result<Vec<Written>> {
         self.flush()?;
+        // All or none: what can stand in a name's way is looked at first.
+        for port in self.ports.keys() {
+            let path = self.dir.join(file_name(*port));
+            if fs::symlink_metadata(&path).is_ok_and(|there| there.is_dir()) {
+                return Err(CaptureError(format!(
+                    "{}: cannot be written: it is a directory; move it, or give another folder",
+                    path.display()
+                )));
+            }
+        }
         let mut written = Vec::new();
         for (port, out) in &mut self.ports {
             let name = file_name(*port);
@@ -165,9 +230,8 @@ impl Outputs {
         let mut found: Vec<PathBuf> = entries
             .filter_map(|e| Some(e.ok()?.path()))
             .filter(|path| {
-                let name = path.file_name().unwrap_or_default().to_string_lossy();
-                let number = name.strip_prefix("port").and_then(|n| n.strip_suffix(".pcap"));
-                number.is_some_and(|n| n.parse::<u32>().is_ok()) && !written.iter().any(|w| w.path == *path)
+                is_output(&path.file_name().unwrap_or_default().to_string_lossy())
+                    && !written.iter().any(|w| w.path == *path)
             })
             .collect();
         found.sort();
@@ -183,5 +247,73 @@ impl Drop for Outputs {
             let _ = unlinkat(&self.private, file_name(*number), AtFlags::empty());
         }
         let _ = unlinkat(&self.place, &self.private_name, AtFlags::REMOVEDIR);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::FileTimes;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// A directory as a killed run leaves it, from so many seconds ago.
+    fn killed(dir: &Path, digits: &str, ago_s: u64) -> PathBuf {
+        let left = dir.join(format!("{PRIVATE}{digits}"));
+        fs::create_dir(&left).unwrap();
+        fs::write(left.join("port7.pcap"), "half").unwrap();
+        let then = SystemTime::now() - Duration::from_secs(ago_s);
+        File::open(&left).unwrap().set_times(FileTimes::new().set_modified(then)).unwrap();
+        left
+    }
+
+    #[test]
+    fn what_killed_runs_have_left_goes_at_the_next_start() {
+        let dir = tempfile::tempdir().unwrap();
+        let old = killed(dir.path(), "0123456789abcdef", 100);
+        let fresh = killed(dir.path(), "1123456789abcdef", 10);
+        let other = killed(dir.path(), "not of ours", 100);
+        let locked = killed(dir.path(), "2123456789abcdef", 100);
+        let holder = File::open(&locked).unwrap();
+        flock(&holder, FlockOperation::NonBlockingLockExclusive).unwrap();
+        let link = dir.path().join(format!("{PRIVATE}3123456789abcdef"));
+        symlink(&other, &link).unwrap();
+        let running = Outputs::new(dir.path(), 1).unwrap();
+        assert!(!old.exists());
+        for path in [&fresh, &other, &locked] {
+            assert!(path.join("port7.pcap").exists(), "{}", path.display());
+        }
+        assert!(link.exists());
+        // A run that goes on holds its own.
+        let own = dir.path().join(&running.private_name);
+        let then = SystemTime::now() - Duration::from_secs(1000);
+        File::open(&own).unwrap().set_times(FileTimes::new().set_modified(then)).unwrap();
+        drop(Outputs::new(dir.path(), 1).unwrap());
+        assert!(own.exists());
+    }
+
+    #[test]
+    fn all_files_get_their_names_or_none() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("port2.pcap")).unwrap();
+        let mut out = Outputs::new(dir.path(), 1).unwrap();
+        for port in [1, 2] {
+            out.write(port, 0, &[0; 60], 60).unwrap();
+        }
+        let CaptureError(why) = out.finish().unwrap_err();
+        assert!(why.contains("port2.pcap: cannot be written: it is a directory"), "{why}");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_time_that_a_file_cannot_hold_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut out = Outputs::new(dir.path(), 1).unwrap();
+        out.write(1, (LAST_S + 1) * 1_000_000_000 - 1, &[0; 60], 60).unwrap();
+        let CaptureError(why) = out.write(1, (LAST_S + 1) * 1_000_000_000, &[0; 60], 60).unwrap_err();
+        assert!(
+            why.contains("port1.pcap: cannot be written: a packet's time is after February 2106"),
+            "{why}"
+        );
     }
 }
