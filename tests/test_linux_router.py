@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from pyroute2.netlink.exceptions import NetlinkError
 
-from namespaces import ip, needs_root, within
+from namespaces import ip, needs_root, within, write_within
 from tidegate._core import TidegateError
 from tidegate.hosts.linux_router import FIRST_CLASS, HANDLE, Classifier, LinuxRouter
 from tidegate.hosts.port_plan import Plan, QueuePlan
@@ -25,6 +25,7 @@ from tidegate.network import FiveTuple
 
 _numbers = count()
 MBIT = 10**6
+NEIGHBOUR = "02:00:00:00:00:09"
 QUEUE = QueuePlan(40 * MBIT, 300_000)
 UDP_SEGMENT = 103
 """Of linux/udp.h: one call sends many datagrams, which are one frame until they leave."""
@@ -32,17 +33,18 @@ UDP_SEGMENT = 103
 
 @pytest.fixture
 def netns() -> Iterator[str]:
-    """A namespace with an interface `out` at 10.9.0.1, behind which is 10.9.0.2, and a route by it to 10.9.1.0/24."""
+    """A namespace with an interface `out` at 10.9.0.1, behind which is 10.9.0.2, and a route by it to 10.9.1.0/24.
+
+    Without IPv6, whose multicast reports and solicitations would count as packets."""
     name = f"tgr{os.getpid()}-{next(_numbers)}"
     ip("netns", "add", name)
     try:
+        write_within(name, "/proc/sys/net/ipv6/conf/default/disable_ipv6", "1")
         ip("-n", name, "link", "add", "dev", "out", "type", "veth", "peer", "name", "far")
         ip("-n", name, "addr", "add", "10.9.0.1/24", "dev", "out")
-        ip("-n", name, "addr", "add", "fd09::1/64", "dev", "out", "nodad")
         for one in ("out", "far"):
             ip("-n", name, "link", "set", "dev", one, "up")
-        for other in ("10.9.0.2", "fd09::2"):
-            ip("-n", name, "neigh", "add", other, "lladdr", "02:00:00:00:00:09", "dev", "out")
+        ip("-n", name, "neigh", "add", "10.9.0.2", "lladdr", NEIGHBOUR, "dev", "out")
         yield f"/run/netns/{name}"
     finally:
         ip("netns", "del", name)
@@ -154,6 +156,10 @@ def test_flows_are_in_their_queues_and_can_be_moved(netns: str, classifier: Clas
 
 @needs_root
 def test_flows_of_ipv6(netns: str) -> None:
+    name = Path(netns).name
+    write_within(name, "/proc/sys/net/ipv6/conf/out/disable_ipv6", "0")
+    ip("-n", name, "addr", "add", "fd09::1/64", "dev", "out", "nodad")
+    ip("-n", name, "neigh", "add", "fd09::2", "lladdr", NEIGHBOUR, "dev", "out")
     sender = Sender(netns, "fd09::2")
     with LinuxRouter("out", "100 Mbit/s", namespace=netns) as router:
         router.apply(Plan((QUEUE, QUEUE), {sender.flow(1001): 1}))

@@ -21,6 +21,12 @@ SLACK_S = 0.05
 """Largest delay of a periodic sample or note in real time."""
 
 
+def growth(times_s: Floats, count: npt.NDArray[np.int64], edges_s: Floats) -> Floats:
+    """How much a count that begins with 0 grows from edge to edge, from its samples: between real hosts none is just at an edge."""
+    grown: Floats = np.diff(np.interp(edges_s, times_s, count, left=0.0))
+    return grown
+
+
 class Noted:
     """The notes of a run by quantity (`SwitchApi.note`), as steps over time."""
 
@@ -83,7 +89,8 @@ class History:
     def windows_mbps(self, window_s: float, since_s: float = 0.0) -> Floats:
         """The rate over every window of that length from a time on; over the whole time, if that is shorter."""
         time, came = self._from(since_s)
-        steps = min(round(window_s / (time[1] - time[0])), len(time) - 1)
+        # In a live run the first reading may be late.
+        steps = min(round(window_s / float(np.median(np.diff(time)))), len(time) - 1)
         rates: Floats = (came[steps:] - came[:-steps]) * 8e-6 / (time[steps:] - time[:-steps])
         return rates
 

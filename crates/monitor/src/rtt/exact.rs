@@ -17,8 +17,8 @@ pub struct Sent {
     right: u32,
     /// Behind each packet, and when it was sent; in order.
     waiting: Queue<(u32, u64)>,
-    /// The other side's last window.
-    window: Option<u16>,
+    /// The other side's last acknowledgment number and window.
+    last: Option<(u32, u16)>,
 }
 
 impl super::Sent for Sent {
@@ -52,15 +52,16 @@ impl super::Sent for Sent {
         if !packet.has(flag::ACK) || packet.has(flag::RST) || !self.known {
             return None;
         }
-        let window = self.window.replace(packet.window);
+        let last = self.last.replace((packet.ack, packet.window));
         let ahead = after(packet.ack, self.left);
         if ahead < 0 || after(packet.ack, self.right) > 0 {
             return None;
         }
         if ahead == 0 {
-            // RFC 5681 section 2: a duplicate acknowledgment. One with SACK blocks is one, too.
-            let duplicate =
-                packet.length() == 0 && (window == Some(packet.window) || packet.options.has_sack());
+            // RFC 5681 section 2: a duplicate acknowledgment. One with SACK blocks is one, too. The first one with its number is none,
+            // though samples may begin there.
+            let again = last == Some((packet.ack, packet.window));
+            let duplicate = packet.length() == 0 && (again || packet.options.has_sack());
             if duplicate && self.left != self.right {
                 self.waiting.clear(room);
                 self.left = self.right;

@@ -164,3 +164,24 @@ fn what_one_packet_sends_again_is_one_segment() {
     sent.sent(4, &data(10_000, 1), &mut room);
     assert_eq!(sent.came(9, &ack(10_001), &mut room), Some(5));
 }
+
+/// Of a connection whose begin was not seen, the first acknowledgment with the number where samples begin is no duplicate, and the
+/// second one is.
+#[test]
+fn the_first_acknowledgment_where_samples_begin_is_no_duplicate() {
+    for again in [false, true] {
+        let (mut sent, mut room) = (exact::Sent::default(), Room::new(1 << 20));
+        for n in 0..4 {
+            let packet = Tcp { seq: 2_000 + 1_000 * n, payload: 1_000, ..Tcp::default() };
+            sent.sent(u64::from(n), &packet, &mut room);
+        }
+        let ack = |ack| Tcp { ack, flags: flag::ACK, window: 1, ..Tcp::default() };
+        let mut came = |time, number| sent.came(time, &ack(number), &mut room);
+        assert_eq!(came(10, 1_000), None);
+        assert_eq!(came(11, 2_000), None);
+        if again {
+            assert_eq!(came(12, 2_000), None);
+        }
+        assert_eq!(came(14, 4_000), (!again).then_some(13), "{again}");
+    }
+}

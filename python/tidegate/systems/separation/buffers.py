@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 MTU = 1514
-FLOOR_PACKETS = 32
+FLOOR_PACKETS = 24
 
 
 def stanford(rate_bps: float, rtt_s: float, flows: int, *, floor_packets: int = FLOOR_PACKETS) -> int:

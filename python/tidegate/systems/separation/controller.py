@@ -5,7 +5,8 @@ Each period:
 1. Long TCP flows are sorted into classes by their least round-trip times (`classes`), one for each queue.
 2. Each flow's rate is its weighted max-min share (`shares`). A flow that for a while has sent less than its share, though its packets did
    not wait at the router, asks for what it sends and some room; the rest goes to those that can use it. One that waits in a queue does so
-   too, if that queue gets all that was planned for it and the flow much less than its share: the others in it leave it no more.
+   too, if that queue gets all that was planned for it and the flow much less than its share, but not where it loses packets: then it is the
+   others in its queue that leave it no more, and what it does not get is theirs.
 3. A class's queue is guaranteed the sum, or capped at what others leave too, and has a buffer by the Stanford rule with a floor (`buffers`).
 4. Where an operator gives round-trip times that a queue may not exceed, the flow that sends most of a queue above its time moves to the
    next queue, and stays there for a while.
@@ -95,6 +96,8 @@ class _Flow:
 
     share_bps: float = 0.0
     slow_since: int | None = None
+    slow_resent: int = 0
+    """Packets that it had sent again by then."""
     demand_bps: float = float("inf")
     stays_in: int | None = None
     stays_until: int = 0
@@ -377,13 +380,15 @@ class SeparationController(Controller):
         # In a queue with others it may have to wait for them, and get less than they.
         enough = LIMITED if is_limited else SLOWER_BEHIND_OTHERS if waited else SLOWER
         uses = memory.share_bps <= 0 or one.rate_bps >= enough * memory.share_bps
-        if uses or one.queue_delay_s is None or (not is_limited and one.grows(SETTLE_S)):
+        # It loses packets where it waits: it sends what TCP lets it, beside others in its queue.
+        loses = waited and memory.slow_since is not None and one.resent > memory.slow_resent
+        if uses or loses or one.queue_delay_s is None or (not is_limited and one.grows(SETTLE_S)):
             # It uses what it has, or is on its way, or waits for a timeout: it may want more.
             memory.slow_since = None
             memory.demand_bps = float("inf")
             return memory.demand_bps
         if memory.slow_since is None:
-            memory.slow_since = now
+            memory.slow_since, memory.slow_resent = now, one.resent
         if now - memory.slow_since >= SETTLE_S * PS_PER_S:
             memory.demand_bps = max(one.top_rate_bps(SETTLE_S) * ROOM, self._rate / 1000)
         return memory.demand_bps

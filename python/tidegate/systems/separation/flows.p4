@@ -45,8 +45,8 @@ register<bit<64>>(DIRECTIONS) offered;
 register<bit<32>>(DIRECTIONS) resent;
 // From the first byte that is not acknowledged to the last that was sent: the packets whose acknowledgment gives a sample.
 register<bit<64>>(DIRECTIONS) ranges;
-// The last window that this direction's packets gave.
-register<bit<16>>(DIRECTIONS) windows;
+// The last acknowledgment number and window of this direction's packets.
+register<bit<48>>(DIRECTIONS) acks;
 // Of the samples the least, the least without the time from tap to tap, the last, their sum and number.
 register<bit<32>>(DIRECTIONS) rtt_least;
 register<bit<32>>(DIRECTIONS) rtt_base;
@@ -70,7 +70,7 @@ control Forget(in bit<32> direction) {
         offered.write(direction, 0);
         resent.write(direction, 0);
         ranges.write(direction, 0);
-        windows.write(direction, 0);
+        acks.write(direction, 0);
         rtt_least.write(direction, 0);
         rtt_base.write(direction, 0);
         rtt_last.write(direction, 0);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Literal, cast
+from zlib import crc32
 
 import pytest
 from scapy.layers.inet import IP, TCP, UDP, IPOption
@@ -165,6 +166,52 @@ def test_duplicate_acknowledgments_give_no_samples(tap: Tap) -> None:
     assert tap.samples() == (1, 10_000, 10_000)
 
 
+def test_the_first_acknowledgment_where_samples_begin_is_no_duplicate(tap: Tap) -> None:
+    """Of a flow whose begin was not seen; each acknowledgment is of two packets, and of one where samples may begin."""
+    for n in range(6):
+        tap.send(n, 0, 2000 + 1000 * n, 0, 1000)
+    for n in range(4):
+        tap.send(10 + 2 * n, 1, 0, 2000 * n)
+    assert tap.samples() == (2, 13_000, 26_000)
+
+
+def test_two_flows_whose_numbers_have_one_signature_do_not_meet(tap: Tap) -> None:
+    """Some of millions of packets have: a flow's base round-trip time would be what another's packet was sent before."""
+
+    def signature(port: int, number: int) -> int:
+        ends = b"".join(bytes(map(int, end.split("."))) for end in (A, B))
+        flow = crc32(ends + port.to_bytes(2, "big") + (80).to_bytes(2, "big") + b"\6")
+        return crc32(flow.to_bytes(4, "big") + bytes(4) + number.to_bytes(4, "big"))
+
+    # CRCs are linear: numbers whose difference has the two flows' difference have one signature. By elimination, bit by bit.
+    base = signature(1001, 0)
+    rows: list[tuple[int, int]] = []
+    for bit in range(32):
+        value, of = signature(1001, 1 << bit) ^ base, 1 << bit
+        for other, numbers in rows:
+            value, of = min((value, of), (value ^ other, of ^ numbers))
+        rows.append((value, of))
+        rows.sort(reverse=True)
+    ahead = 1000 + 1 + 1000
+    wanted, number = signature(1000, ahead) ^ base, 0
+    for value, of in rows:
+        wanted, number = min((wanted, number), (wanted ^ value, number ^ of))
+    assert signature(1001, number) == signature(1000, ahead)
+    second = Tap.__new__(Tap)
+    second.api, second.isn = tap.api, ((number - 1001) % 2**32, 9000)
+    tap.send(0, 0, 0, 0, 1000)
+    for at, side in ((9, 0), (19, 1)):
+        packet = second.packet(side, 0, 1000 * side, 1000 * (1 - side))
+        packet[TCP].sport, packet[TCP].dport = (1001, 80) if side == 0 else (80, 1001)
+        if side == 1:
+            tap.send(10, 1, 0, 1000)
+        second.see(at, packet)
+    places = tap.found()
+    assert [place["low_port"] for place in places] == [1000, 1001]
+    for place in places:
+        assert int(tap.api.register_read("rtt_least", 2 * place["place"], 1)[0]) == 10_000
+
+
 def test_acknowledgments_of_what_was_not_sent_give_none(tap: Tap) -> None:
     tap.send(0, 0, 0, 0, 1000)
     tap.send(1, 1, 0, 5000)
@@ -198,6 +245,20 @@ def test_timestamps_are_paired_where_they_first_occur(tap: Tap) -> None:
     tap.see(6.2, tap.stamped(1, 0, 3000, 50, 100))
     assert tap.read("stamp_least") == 5_000
     assert tap.read("stamp_least", 1) == 100
+
+
+@pytest.mark.parametrize("first", [100, 2**31 - 2])
+def test_a_timestamp_that_will_not_come_back_makes_room(tap: Tap, first: int) -> None:
+    values = [(first + number) % 2**32 for number in range(4)]
+    tap.see(0.0, tap.stamped(0, 0, 0, values[0], 7, 1000))
+    tap.see(1.0, tap.stamped(0, 1000, 0, values[1], 7, 1000))
+    tap.see(2.0, tap.stamped(0, 2000, 0, values[2], 7, 1000))
+    # The other end had both values before it sent anything, and gives back the later one.
+    tap.see(7.0, tap.stamped(1, 0, 3000, 50, values[2]))
+    assert tap.read("stamp_least") == 0
+    tap.see(8.0, tap.stamped(0, 3000, 0, values[3], 50, 1000))
+    tap.see(12.0, tap.stamped(1, 0, 4000, 55, values[3]))
+    assert tap.read("stamp_least") == 4_000
 
 
 def test_the_first_timestamp_of_a_flow_whose_begin_was_not_seen_is_not_paired(tap: Tap) -> None:
@@ -416,17 +477,22 @@ def test_as_tidegate_monitor_by_the_exact_rule(tmp_path: Path, loss: float) -> N
     assert len(reader.places) == 6
     compared = 0
     for place, found in reader.places.items():
-        for side, ports in ((0, ("low_port", "high_port")), (1, ("high_port", "low_port"))):
-            flow = exact[found[ports[0]], found[ports[1]]]
-            mine = {name: int(values[2 * place + side]) for name, values in reader.registers.items()}
+        both = exact[found["low_port"], found["high_port"]], exact[found["high_port"], found["low_port"]]
+        counted = [
+            {name: int(values[2 * place + side]) for name, values in reader.registers.items()}
+            for side in (0, 1)
+        ]
+        # The last tick is up to 100 ms before the end.
+        late = [flow["packets"] - mine["packets"] for flow, mine in zip(both, counted, strict=True)]
+        for flow, mine, own in zip(both, counted, late, strict=True):
             if flow["packets"] < 100 or flow["rtt_samples"] < 10:
                 continue
             compared += 1
-            # The last tick is up to 100 ms before the end.
-            assert mine["packets"] == pytest.approx(flow["packets"], rel=0.05)
-            assert mine["resent"] == pytest.approx(flow["retransmissions"], rel=0.05)
-            assert mine["rtt_samples"] == pytest.approx(flow["rtt_samples"], rel=0.02, abs=1)
+            assert 0 <= own <= 0.05 * flow["packets"]
+            assert 0 <= flow["retransmissions"] - mine["resent"] <= own
+            # Each packet of the other direction may have brought one.
+            assert -1 <= flow["rtt_samples"] - mine["rtt_samples"] <= max(sum(late) - own, 1)
             # The least may be one of those that the last tick came too early for.
-            late = 0.02 if mine["rtt_samples"] < flow["rtt_samples"] else 0.001
-            assert -0.001 <= mine["rtt_least"] / 1e3 - flow["rtt_ms_min"] <= late
+            more = 0.02 if mine["rtt_samples"] < flow["rtt_samples"] else 0.001
+            assert -0.001 <= mine["rtt_least"] / 1e3 - flow["rtt_ms_min"] <= more
     assert compared >= 3

@@ -153,8 +153,12 @@ def test_a_link_is_idle_while_waiting_where_packets_wait_at_both_ends_of_a_step(
 def test_goodput_is_that_between_samples_at_the_steps() -> None:
     """The first sample of a flow that starts on a step comes after it, and is not taken for the one there."""
 
-    def rates(period_s: float, begin: int) -> npt.NDArray[np.float64]:
-        times = np.arange(begin, round(2 / period_s) + 1) * period_s
+    def rates(period_s: float, begin: int, *, live: bool = False) -> npt.NDArray[np.float64]:
+        number = np.arange(begin, round(2 / period_s) + 1)
+        times = number * period_s
+        if live:
+            # Late by half a period, and none was taken before each step.
+            times = times[number % 50 != 49] + 0.0052
         received = 1e6 * (times - (begin - 1) * period_s)
         samples = pl.DataFrame({"flow": [0] * len(times), "time_s": times, "bytes_received": received})
         result: Any = SimpleNamespace(flow_samples=samples)
@@ -163,6 +167,7 @@ def test_goodput_is_that_between_samples_at_the_steps() -> None:
     assert rates(0.01, 1) == pytest.approx(np.full((1, 4), 8.0))
     assert rates(0.5, 1) == pytest.approx(np.full((1, 4), 8.0))
     assert rates(0.01, 51) == pytest.approx(np.array([[0.0, 8.0, 8.0, 8.0]]))
+    assert rates(0.01, 1, live=True) == pytest.approx(np.full((1, 4), 8.0), rel=0.03)
 
 
 @pytest.mark.parametrize(

@@ -62,8 +62,8 @@ def test_flows_of_a_size_have_completion_times(tmp_path: Path) -> None:
         assert row["fct_s_mean"] == pytest.approx(times.mean())
         assert row["fct_s_p95"] == pytest.approx(np.percentile(times, 95))
         assert sorted(row["rates_mbps"]) == pytest.approx(sorted(2e6 * 8 / times / 1e6), abs=1e-3)
-        # The link has been idle since the last end, which is no matter.
-        assert row["link_use"] > 0.5
+        # The link has been idle since the last end, which is no matter: of 20 s it would be 0.24.
+        assert row["link_use"] > 0.3
     # Nobody finishes first at the others' cost.
     assert found["drr"]["jain"] > 0.95 > found["fifo"]["jain"]
     cut = rows(tmp_path / "cut", contenders=("drr",), size_mb=8.0)["drr"]

@@ -52,7 +52,8 @@ control FirstCell(in bit<32> flow_hash, in bit<32> direction, in bit<32> number,
     apply {
         hash(signature, HashAlgorithm.crc32, 32w0, { flow_hash, direction, number }, 64w0x1_0000_0000);
         signature = signature == 0 ? 32w1 : signature;
-        one = signature & ((1 << PACKET_BITS) - 1);
+        // Two flows whose numbers have one signature, as some of millions have, meet in a cell only if their hashes end alike.
+        one = (signature + flow_hash + direction) & ((1 << PACKET_BITS) - 1);
     }
 }
 
@@ -141,10 +142,10 @@ control ByNumbers(in headers_t hdr, in metadata_t meta) {
 
         // What it acknowledges.
         if (flags & ACK != 0 && flags & RST == 0) {
-            bit<16> window;
-            windows.read(window, meta.forth);
-            windows.write(meta.forth, hdr.tcp.window);
+            bit<48> before;
             bit<32> ack = hdr.tcp.ack;
+            acks.read(before, meta.forth);
+            acks.write(meta.forth, ack ++ hdr.tcp.window);
             ranges.read(range, meta.back);
             bit<32> more = ack - range[63:32];
             bit<32> all = range[31:0] - range[63:32];
@@ -165,8 +166,9 @@ control ByNumbers(in headers_t hdr, in metadata_t meta) {
                         sample.apply(meta.back, meta.now - second[31:0], queued);
                     }
                 }
-            } else if (range != 0 && more == 0 && all != 0 && takes == 0 && (window == hdr.tcp.window || has_sack)) {
-                // A duplicate acknowledgment (RFC 5681 section 2): something is missing, and what comes will be acknowledged late.
+            } else if (range != 0 && more == 0 && all != 0 && takes == 0 && (before == ack ++ hdr.tcp.window || has_sack)) {
+                // A duplicate acknowledgment (RFC 5681 section 2): something is missing, and what comes will be acknowledged late. The
+                // first one with its number is none, though samples may begin there.
                 ranges.write(meta.back, range[31:0] ++ range[31:0]);
             }
         }
@@ -178,13 +180,17 @@ control ByTimestamps(in headers_t hdr, in metadata_t meta) {
     apply {
         bit<64> stamp;
         stamps.read(stamp, meta.back);
-        if (stamp != 0 && hdr.tcp.flags & ACK != 0 && hdr.timestamps.echo == stamp[63:32]) {
-            bit<32> took = meta.now - stamp[31:0];
-            bit<32> least;
-            took = took == 0 ? 32w1 : took;
-            stamp_least.read(least, meta.back);
-            if (least == 0 || took < least) {
-                stamp_least.write(meta.back, took);
+        bit<32> beyond = hdr.timestamps.echo - stamp[63:32];
+        if (stamp != 0 && hdr.tcp.flags & ACK != 0 && beyond < 0x8000_0000) {
+            // A later value comes back where the other end had two before it sent anything: then this one's will not.
+            if (beyond == 0) {
+                bit<32> took = meta.now - stamp[31:0];
+                bit<32> least;
+                took = took == 0 ? 32w1 : took;
+                stamp_least.read(least, meta.back);
+                if (least == 0 || took < least) {
+                    stamp_least.write(meta.back, took);
+                }
             }
             stamps.write(meta.back, 0);
         }

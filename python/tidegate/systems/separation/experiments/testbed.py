@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from tidegate.measures import growth
 from tidegate.network import Flow, Link, Network, Node, Switch
 from tidegate.results import Result
 from tidegate.systems.aqm import setup as aqm
@@ -149,21 +150,19 @@ class Testbed:
         return max_min(goodput_of(self.rate_mbps * 1e6 * MTU / (MTU + FRAMING)), demands_mbps)
 
 
+def per_step(
+    times_s: npt.NDArray[np.float64], count: npt.NDArray[np.int64], end_s: float
+) -> npt.NDArray[np.float64]:
+    """How much a count grows in each step of `STEP_S`."""
+    return growth(times_s, count, np.arange(round(end_s / STEP_S) + 1.0) * STEP_S)
+
+
 def goodputs(result: Result, flows: int, end_s: float) -> npt.NDArray[np.float64]:
     """Mbit/s of TCP flows: shape (flows, steps); step k is from k to k + 1 times `STEP_S`."""
-    steps = round(end_s / STEP_S)
-    found = np.zeros((flows, steps))
+    found = np.zeros((flows, round(end_s / STEP_S)))
     for (number,), samples in result.flow_samples.group_by("flow", maintain_order=True):
-        times = samples["time_s"].to_numpy() / STEP_S
-        # Of finer samples those count that are at a step.
-        off = np.abs(times - np.round(times))
-        near = off <= (np.median(np.diff(times)) / 2 if len(times) > 1 else 1) + 1e-9
-        at, came = np.round(times[near]).astype(int), samples["bytes_received"].to_numpy()[near]
-        received = np.zeros(steps + 1)
-        received[at[at <= steps]] = came[at <= steps]
-        # Before it starts it has nothing, and after its end what it had.
-        received = np.maximum.accumulate(received)
-        found[int(number)] = np.diff(received) * 8 / STEP_S / 1e6
+        received = per_step(samples["time_s"].to_numpy(), samples["bytes_received"].to_numpy(), end_s)
+        found[int(number)] = received * 8 / STEP_S / 1e6
     return found
 
 

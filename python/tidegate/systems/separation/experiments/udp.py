@@ -30,6 +30,7 @@ from tidegate.systems.separation.experiments.testbed import (
     goodput_of,
     goodputs,
     jain,
+    per_step,
 )
 
 TCP_FLOWS = 3
@@ -95,11 +96,8 @@ def udp(
 def _udp_mbps(result: Result, sent_mbps: float, end_s: float) -> np.ndarray:
     """What is left of the link: Mbit/s of IP in each step that is not TCP's."""
     queue = result.queue_samples.filter((pl.col("queue") == "r1 -> r2") & (pl.col("number") == 0))
-    sent = queue["sent_bytes"].to_numpy()
-    at = np.round(queue["time_s"].to_numpy() / STEP_S).astype(int)
-    total = np.zeros(round(end_s / STEP_S) + 1)
-    total[at[at < len(total)]] = sent[at < len(total)]
-    ip = np.diff(np.maximum.accumulate(total)) * 8 / STEP_S / 1e6 * MTU / (MTU + FRAMING)
+    sent = per_step(queue["time_s"].to_numpy(), queue["sent_bytes"].to_numpy(), end_s)
+    ip = sent * 8 / STEP_S / 1e6 * MTU / (MTU + FRAMING)
     return np.minimum(ip, sent_mbps)
 
 
