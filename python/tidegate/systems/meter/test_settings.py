@@ -77,8 +77,8 @@ def test_an_average_is_another_meter(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_timer_packets_refill_as_well(tmp_path: Path) -> None:
-    rows, holds = rows_of(tmp_path, "refill", rates_mbps=(20,), base_rtts_ms=(1.0,), duration_s=5)
-    # 20 Mbit/s are 2.5 million tokens a second.
+    rows, holds = rows_of(tmp_path, "refill", rates_mbps=(20,), base_rtts_ms=(5.0,), duration_s=5)
+    # 20 Mbit/s are 2.5 million tokens a second. With 1 ms the bucket collapses, and 5 s have five timeouts, or four.
     assert [row["timer_packets_per_s"] for row in rows] == [0, 2.5e6 / 128, 2.5e6 / 8192]
     assert holds["lazy"]
 

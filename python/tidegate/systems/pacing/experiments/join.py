@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 from tidegate.claims import Claim, Row, Unit, between, medians, medians_of_times
 from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, experiment
 from tidegate.hosts.agents import Connection
+from tidegate.measures import growth
 from tidegate.network import Link, Network, Switch
 from tidegate.plots import all_rows, of_first_seed
 from tidegate.results import Result, jain
@@ -142,8 +143,8 @@ def goodput(samples: pl.DataFrame, flow: int, edges: npt.NDArray[np.float64]) ->
     own = samples.filter(pl.col("flow") == flow).sort("time_s")
     if own.height < 2:
         return np.zeros(len(edges) - 1)
-    received = np.interp(edges, own["time_s"].to_numpy(), own["bytes_received"].to_numpy(), left=0.0)
-    found: npt.NDArray[np.float64] = np.diff(received) * 8e-6 / np.diff(edges)
+    received = growth(own["time_s"].to_numpy(), own["bytes_received"].to_numpy(), edges)
+    found: npt.NDArray[np.float64] = received * 8e-6 / np.diff(edges)
     return found
 
 

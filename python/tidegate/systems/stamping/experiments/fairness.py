@@ -21,6 +21,7 @@ from tidegate.claims import Claim, Row, Unit, between, medians
 from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, experiment
 from tidegate.hosts.agents import Agent
 from tidegate.hosts.shims import Echo, Insert, Signal
+from tidegate.measures import growth
 from tidegate.network import Link, Network
 from tidegate.plots import of_first_seed
 from tidegate.results import Result, jain
@@ -139,8 +140,8 @@ def shares(samples: pl.DataFrame, count: int, duration_s: float) -> npt.NDArray[
     for number in range(count):
         own = samples.filter(pl.col("flow") == number).sort("time_s")
         if own.height > 1:
-            received = np.interp(edges, own["time_s"].to_numpy(), own["bytes_received"].to_numpy(), left=0.0)
-            found[number] = np.diff(received) * 8e-6 / WINDOW_S
+            received = growth(own["time_s"].to_numpy(), own["bytes_received"].to_numpy(), edges)
+            found[number] = received * 8e-6 / WINDOW_S
     return found
 
 

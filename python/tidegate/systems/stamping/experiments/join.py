@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 
 from tidegate.claims import Claim, Row, Unit, between, medians
 from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, experiment
+from tidegate.measures import growth
 from tidegate.network import Network
 from tidegate.plots import of_first_seed
 from tidegate.results import Result, jain
@@ -106,8 +107,8 @@ class Joining:
         for number in range(self.flows):
             own = samples.filter(pl.col("flow") == number).sort("time_s")
             if own.height > 1:
-                got = np.interp(edges, own["time_s"].to_numpy(), own["bytes_received"].to_numpy(), left=0.0)
-                found[number] = np.diff(got) * 8e-9 / (WINDOW_US * 1e-6)
+                got = growth(own["time_s"].to_numpy(), own["bytes_received"].to_numpy(), edges)
+                found[number] = got * 8e-9 / (WINDOW_US * 1e-6)
         return found
 
     def rows(self, result: Result) -> Row:
