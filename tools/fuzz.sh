@@ -56,13 +56,25 @@ if [ "$stable" ]; then
     # shellcheck disable=SC2016
     printf '%s\n' "$@" $messages | xargs -P "$(nproc)" -I TARGET sh -c '
         if [ TARGET = messages ]; then exec "$5" -m tidegate.p4runtime.fuzzing --seconds "$2"; fi
-        if "$1/ci/TARGET" "$4/found/TARGET" "fuzz/corpus/TARGET" -seed=1 \
-            -artifact_prefix=fuzz/artifacts/TARGET/ -max_total_time="$2" $3 >"$4/TARGET" 2>&1; then
+        artifacts=fuzz/artifacts/TARGET
+        fuzz() {
+            "$1/ci/TARGET" "$4/found/TARGET" "fuzz/corpus/TARGET" -seed=1 \
+                -artifact_prefix="$artifacts/" -max_total_time="$2" $3 >"$4/TARGET" 2>&1
+        }
+        # Only times that an input takes again are its own: a machine that stands still for seconds makes any input too long.
+        held_up() {
+            for file in "$artifacts"/*; do
+                case $file in "$artifacts"/timeout-*) "$1/ci/TARGET" "$file" $3 >>"$4/TARGET" 2>&1 || return 1 ;; *) return 1 ;; esac
+            done
+            echo "TARGET: an input took more than 10 s, and less when it was tried again: from the beginning"
+            rm "$artifacts"/timeout-*
+        }
+        if fuzz "$@" || { held_up "$@" && fuzz "$@"; }; then
             echo "TARGET: $(sed -n "s/^stat::number_of_executed_units: *//p" "$4/TARGET") inputs in $2 s, no fault"
         else
             echo "TARGET: a fault:"
             tail -n 60 "$4/TARGET"
-            for file in fuzz/artifacts/TARGET/*; do echo "$file in base64:" && base64 "$file"; done
+            for file in "$artifacts"/*; do echo "$file in base64:" && base64 "$file"; done
             exit 1
         fi' sh "$target" "$seconds" "$limits" "$said" "$python"
     exit

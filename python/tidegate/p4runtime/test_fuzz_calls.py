@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -79,3 +80,23 @@ def test_a_call_that_takes_long_is_found(program: programs.Program, monkeypatch:
     monkeypatch.setattr(fuzzing, "CPU_S", 1e-6)
     with pytest.raises(Fault, match="s of processor time"):
         Round(2, program).run()
+
+
+def test_a_round_that_takes_long_twice_is_a_fault(
+    program: programs.Program, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    times: Iterator[Fault] = iter([fuzzing.TooLong("Read took 1.20 s of processor time")])
+
+    def run(self: Round) -> None:
+        for late in times:
+            raise late
+
+    monkeypatch.setattr(Round, "run", run)
+    assert fuzzing.main(["--round", "2"]) == 0
+    assert "round 2: Read took 1.20 s of processor time; once more" in capsys.readouterr().err
+    late = fuzzing.TooLong("Read took 1.20 s of processor time")
+    times = iter([late, late])
+    assert fuzzing.main(["--round", "2"]) == 1
+    times = iter([Fault("Read raised ValueError()")])
+    assert fuzzing.main(["--round", "2"]) == 1
+    assert "once more" not in capsys.readouterr().err.splitlines()[-1]
