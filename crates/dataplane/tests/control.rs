@@ -30,7 +30,13 @@ control I(inout H h, inout M m, inout standard_metadata_t s) {{
         actions = {{ NoAction; }}
         entries = {{ priority = 10: 1: NoAction(); priority = 30: 2: NoAction(); }}
     }}
-    apply {{ ages.apply(); picks.apply(); given.apply(); cells.write(0, h.h.a); if (h.h.a == 77) {{ mark_to_drop(s); }} {extra} }}
+    table least {{
+        key = {{ h.h.a: ternary; }}
+        actions = {{ NoAction; }}
+        largest_priority_wins = false;
+        entries = {{ priority = 30: _: NoAction(); priority = 10: 1: NoAction(); }}
+    }}
+    apply {{ ages.apply(); picks.apply(); given.apply(); least.apply(); cells.write(0, h.h.a); if (h.h.a == 77) {{ mark_to_drop(s); }} {extra} }}
 }}
 control E(inout H h, inout M m, inout standard_metadata_t s) {{ apply {{}} }}
 control D(packet_out p, in H h) {{ apply {{ p.emit(h); }} }}
@@ -220,6 +226,23 @@ fn priorities_that_the_program_says_are_those_of_p4runtime() {
         p.state.tables[table.index()].iter().map(|(_, e)| TOP_PRIORITY - e.priority).collect();
     said.sort_unstable();
     assert_eq!(said, [10, 30]);
+}
+
+/// An entry that comes later has a place between the program's.
+#[test]
+fn where_the_smallest_priority_wins_entries_have_the_numbers_that_the_program_says() {
+    let mut p = Pipeline::interpreted(program(""), 0).unwrap();
+    let table = p.table_id("least").unwrap();
+    let target = p.action_target(table, 0, &[]).unwrap();
+    let place = |p: &Pipeline| {
+        let mut said: Vec<u32> = p.state.tables[table.index()].iter().map(|(_, e)| e.priority).collect();
+        said.sort_unstable();
+        said
+    };
+    assert_eq!(place(&p), [10, 30]);
+    let found = vec![EntryMatch::Ternary { value: 3u8.into(), mask: 3u8.into() }];
+    p.table_add(table, found, 20, target).unwrap();
+    assert_eq!(place(&p), [10, 20, 30]);
 }
 
 #[test]

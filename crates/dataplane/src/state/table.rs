@@ -159,9 +159,9 @@ impl TableState {
             added_bytes: 0,
         };
         state.set_default(state.initial_default.clone());
-        // The program's entries in the order in which they win. Where others may come to them, they have the places that
-        // P4Runtime gives to the priorities that they say.
-        let places = table.largest_priority_wins && !table.const_entries;
+        // The program's entries in the order in which they win. Where others may come to them, they have the places of the
+        // priorities that they say: by P4Runtime's order where the larger one wins, else by that of the command language.
+        let places = !table.const_entries;
         let mut order: Vec<usize> = (0..table.entries.len()).collect();
         order.sort_by_key(|i| {
             let priority = i64::from(table.entries[*i].priority.unwrap_or(0));
@@ -171,7 +171,10 @@ impl TableState {
             let entry = &table.entries[index];
             let args = action_words(program, table, entry.action.action, &entry.action.args);
             let target = Target::Action { action: entry.action.action, args };
-            let place = entry.priority.filter(|_| places).map(|p| TOP_PRIORITY.saturating_sub(p));
+            let place = entry
+                .priority
+                .filter(|_| places)
+                .map(|p| if table.largest_priority_wins { TOP_PRIORITY.saturating_sub(p) } else { p });
             state.insert(entry.matches.clone(), place.unwrap_or(rank as u32 + 1), target, entry.is_const);
         }
         state

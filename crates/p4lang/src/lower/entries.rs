@@ -85,13 +85,15 @@ impl Lowerer<'_> {
                 );
             };
             // Where others may come to them, the control plane names entries by their priorities.
-            let named = prioritised && table.largest_priority_wins && !table.const_entries;
-            if named && !(1..=i32::MAX as u32).contains(&number) {
+            let named = prioritised && !table.const_entries;
+            let least = u32::from(table.largest_priority_wins);
+            let most = i32::MAX as u32 - (1 - least);
+            if named && !(least..=most).contains(&number) {
                 return self.fail_help(
                     "bad-size",
                     entry.span,
                     format!("the control plane has no priority {number}"),
-                    "give the entry one from 1 to 2147483647",
+                    format!("give the entry one from {least} to {most}"),
                 );
             }
             let action = self.action_data(table, &entry.action)?;
