@@ -44,6 +44,40 @@ fn groups_and_value_sets() {
     assert_eq!(answers[4].as_deref(), Ok("P.plain [16] size 2\nP.pairs [8, 8] size 4"));
 }
 
+#[test]
+fn members_and_groups() {
+    let answers = said(
+        "v1model/profiles.p4",
+        &[
+            "act_prof_create_member I.shared set 0x55",
+            "act_prof_create_member I.chosen mark 0x1111",
+            "act_prof_create_member I.chosen mark 0x2222",
+            "act_prof_create_group I.chosen",
+            "act_prof_create_group I.chosen",
+            "act_prof_add_member_to_group I.chosen 0 1",
+            "act_prof_add_member_to_group I.chosen 1 1",
+            "act_prof_dump I.shared",
+            "act_prof_dump I.chosen",
+            "act_prof_dump_member I.chosen 1",
+            "act_prof_dump_member I.chosen 2",
+            "act_prof_dump_group I.chosen 1",
+            "act_prof_dump_group I.chosen 2",
+            "op group_set profile=I.chosen group=0 shares=1:3 max_size=0 put=known",
+            "act_prof_dump_group I.chosen 0",
+        ],
+    );
+    let ok = |text: &str| Ok(text.to_owned());
+    assert_eq!(answers[7], ok("action profile I.shared\nmember 0: I.set(v=0x55)"));
+    let both = "member 0: I.mark(v=0x1111)\nmember 1: I.mark(v=0x2222)";
+    let groups = "group 0: members []\ngroup 1: members [0, 1]";
+    assert_eq!(answers[8], ok(&format!("action profile I.chosen\n{both}\n{groups}")));
+    assert_eq!(answers[9], ok("member 1: I.mark(v=0x2222)"));
+    assert_eq!(answers[10], Err("action profile `I.chosen` has no member 2".into()));
+    assert_eq!(answers[11], ok("group 1: members [0, 1]"));
+    assert_eq!(answers[12], Err("action selector `I.chosen` has no group 2".into()));
+    assert_eq!(answers[14], ok("group 0: members [1 x 3]"));
+}
+
 /// Each operation by its name does what the command of the reference switch does.
 #[test]
 fn operations_by_name() {

@@ -119,6 +119,8 @@ fn command() -> impl Strategy<Value = String> {
         "act_prof_add_member_to_group",
         "act_prof_remove_member_from_group",
         "act_prof_dump",
+        "act_prof_dump_group",
+        "act_prof_dump_member",
         "set_crc16_parameters",
         "set_crc32_parameters",
         "pvs_add",

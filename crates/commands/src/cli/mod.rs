@@ -51,6 +51,8 @@ pub struct Session<'a> {
 /// Names of commands that only look.
 const READS: &[&str] = &[
     "act_prof_dump",
+    "act_prof_dump_group",
+    "act_prof_dump_member",
     "counter_read",
     "mc_dump",
     "meter_get_rates",

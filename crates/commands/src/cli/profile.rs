@@ -1,6 +1,6 @@
 //! Action profiles and selectors.
 
-use control::{Call, Name, ProfileOp, check};
+use control::{Call, Group, Name, ProfileOp, Share, check};
 
 use super::dump::call_text;
 use super::table::call;
@@ -18,6 +18,8 @@ impl Session<'_> {
             "act_prof_add_member_to_group" => self.group_member(args, true),
             "act_prof_remove_member_from_group" => self.group_member(args, false),
             "act_prof_dump" => self.profile_dump(args),
+            "act_prof_dump_member" => self.member_dump(args),
+            "act_prof_dump_group" => self.group_dump(args),
             _ => return None,
         })
     }
@@ -25,8 +27,7 @@ impl Session<'_> {
     /// An action of a profile, with values as the command line has them.
     fn member_call(&self, profile: &str, action: &str, values: &[&str]) -> Result<Call, String> {
         let program = self.pipeline.program();
-        let index = Name::from(profile).profile(program).map_err(|e| e.to_string())?;
-        let table = check::profile_table(program, index).map_err(|e| e.to_string())?;
+        let table = check::profile_table(program, self.profile(profile)?).map_err(|e| e.to_string())?;
         call(program, table, action, values)
     }
 
@@ -80,17 +81,80 @@ impl Session<'_> {
 
     fn profile_dump(&mut self, args: &[&str]) -> Answer {
         count(args, 1, 1, "act_prof_dump PROFILE")?;
-        let program = self.pipeline.program().clone();
-        let profile = Name::from(args[0]).profile(&program).map_err(|e| e.to_string())?;
-        let table = check::profile_table(&program, profile).map_err(|e| e.to_string())?;
-        let mut lines = vec![format!("action profile {}", program.profiles[profile].info.name)];
-        match self.act(ProfileOp::ReadMembers { profile: args[0].into(), start: None, count: None })? {
-            control::Answer::Members(members) => {
-                let line = |(member, call)| format!("member {member}: {}", call_text(&program, table, &call));
-                lines.extend(members.into_iter().map(line));
-            }
-            other => return Err(unexpected(&other)),
+        let index = self.profile(args[0])?;
+        let profile = &self.pipeline.program().profiles[index];
+        let (name, selects) = (profile.info.name.clone(), profile.selector.is_some());
+        let mut lines = vec![format!("action profile {name}")];
+        lines.extend(self.members(args[0], None)?.into_iter().map(|(_, line)| line));
+        if selects {
+            lines.extend(self.groups(args[0], None)?.iter().map(group_text));
         }
         Ok(lines.join("\n"))
     }
+
+    fn member_dump(&mut self, args: &[&str]) -> Answer {
+        count(args, 2, 2, "act_prof_dump_member PROFILE MEMBER")?;
+        let number = small("member", args[1])?;
+        match self.members(args[0], Some(number))?.pop() {
+            Some((found, line)) if found == number => Ok(line),
+            _ => Err(format!("action profile `{}` has no member {number}", args[0])),
+        }
+    }
+
+    fn group_dump(&mut self, args: &[&str]) -> Answer {
+        count(args, 2, 2, "act_prof_dump_group PROFILE GROUP")?;
+        let number = small("group", args[1])?;
+        match self.groups(args[0], Some(number))?.pop() {
+            Some(group) if group.group == number => Ok(group_text(&group)),
+            _ => Err(format!("action selector `{}` has no group {number}", args[0])),
+        }
+    }
+
+    fn profile(&self, name: &str) -> Result<usize, String> {
+        Name::from(name).profile(self.pipeline.program()).map_err(|e| e.to_string())
+    }
+
+    /// Members and a line of each: all, or the first from a number on.
+    fn members(&mut self, profile: &str, from: Option<u32>) -> Result<Vec<(u32, String)>, String> {
+        let program = self.pipeline.program().clone();
+        let table = check::profile_table(&program, self.profile(profile)?).map_err(|e| e.to_string())?;
+        let count = from.map(|_| 1);
+        match self.act(ProfileOp::ReadMembers { profile: profile.into(), start: from, count })? {
+            control::Answer::Members(members) => {
+                let line = |(member, call)| {
+                    (member, format!("member {member}: {}", call_text(&program, table, &call)))
+                };
+                Ok(members.into_iter().map(line).collect())
+            }
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Groups: all, or the first from a number on.
+    fn groups(&mut self, profile: &str, from: Option<u32>) -> Result<Vec<Group>, String> {
+        let mut found = Vec::new();
+        let mut start = from;
+        loop {
+            let op = ProfileOp::ReadGroups { profile: profile.into(), start, count: from.map(|_| 1) };
+            let groups = match self.act(op)? {
+                control::Answer::Groups(groups) => groups,
+                other => return Err(unexpected(&other)),
+            };
+            // Large ones come in parts.
+            start = groups.last().and_then(|last| last.group.checked_add(1));
+            found.extend(groups);
+            if from.is_some() || start.is_none() {
+                return Ok(found);
+            }
+        }
+    }
+}
+
+fn group_text(group: &Group) -> String {
+    let share = |share: &Share| match share.weight {
+        1 => share.member.to_string(),
+        weight => format!("{} x {weight}", share.member),
+    };
+    let members: Vec<String> = group.shares.iter().map(share).collect();
+    format!("group {}: members [{}]", group.group, members.join(", "))
 }
