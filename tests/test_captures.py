@@ -1,5 +1,6 @@
 """Captures of simulated ports, read back with scapy."""
 
+import os
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -197,3 +198,16 @@ def test_packets_have_the_addresses_that_the_description_gives(tmp_path: Path) -
         source, target = net.mac(flow.source), net.mac(flow.target)
         assert (source, target, net.five_tuple(flow)) in seen
     assert len(seen) == 2 + 2 * 2
+
+
+def test_a_capture_leaves_pipes_alone(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    net = Network()
+    a, b = net.host("a"), net.host("b")
+    link = net.link(a, b, rate="1 Mbit/s", delay="1 ms")
+    with pytest.raises(TidegateError, match="that is a device or a pipe; give a file's name"):
+        net.capture(link, a, pipe)
+    assert pipe.is_fifo()
+    with pytest.raises(TidegateError, match="the path of a capture is 5; give a file's name"):
+        net.capture(link, a, 5)  # type: ignore[arg-type]

@@ -527,6 +527,37 @@ def test_a_comparison_that_was_interrupted_goes_on(tmp_path: Path) -> None:
         sides(["rev:x"], asked(Told(), experiment="reference.dumbbell"))
 
 
+OF_TWO_VERSIONS = """
+from matplotlib.figure import Figure
+from tidegate.experiments import Case, Plan, experiment
+from tidegate.network import Network
+
+def net():
+    net = Network()
+    a, b = net.host("a"), net.host("b")
+    net.link(a, b, rate="10 Mbit/s", delay="5 ms")
+    return net
+
+@experiment("same.e")
+def e(bound: float = 1.0):
+    return Plan([Case("one", net(), "10 ms", lambda result: {"rate_mbps": RATE})], lambda rows: [], lambda runs: Figure())
+"""
+
+
+def test_two_versions_of_an_experiment_have_a_folder_each(tmp_path: Path) -> None:
+    words = []
+    for version in ("1", "2"):
+        (tmp_path / version).mkdir()
+        file = tmp_path / version / "my.py"
+        file.write_text(OF_TWO_VERSIONS.replace("RATE", version))
+        words.append(f"{file}:e")
+    for resume in (False, True):
+        found = sides(words, Asked(out=tmp_path / "out", seeds=(1,), resume=resume))
+        assert [side.rows[0]["rate_mbps"] for side in found] == [1, 2]
+        there = sorted(one.name for one in (tmp_path / "out").iterdir())
+        assert there == ["same.e", "same.e-2"]
+
+
 @pytest.mark.slow
 def test_a_comparison_on_a_cluster(tidegate: Run, tmp_path: Path) -> None:
     pytest.importorskip("distributed", reason="needs the extra `cluster`")

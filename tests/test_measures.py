@@ -85,4 +85,9 @@ def test_goodput_use_and_delays_of_a_full_link(result: Result) -> None:
     assert delays.packets == 80
     # 50 packets of 1514 bytes at 10 Mbit/s, and the one on the wire.
     assert 0 < delays.mean_ms < delays.quantile_ms(0.99) <= 51 * 1514 * 8 / 10e3
-    assert sampled_delays(result, "a -> b", 7, 8) is NO_DELAYS
+    with pytest.raises(
+        TidegateError, match="there is no sample of a -> b from 7 to 8 s; they are from 0 to 6 s"
+    ):
+        sampled_delays(result, "a -> b", 7, 8)
+    with pytest.raises(TidegateError, match=r"no recorded queue .a->b.: did you mean .a -> b.\? there are"):
+        sampled_delays(result, "a->b", 2, 6)

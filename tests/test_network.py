@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import re
 import signal
 import subprocess
@@ -155,6 +154,19 @@ def test_faults_on_a_wire() -> None:
             lambda net, a, b: net.tcp(a, b, control_options={"beta": 0.5}),
             "the TCP flow a -> b: cubic has no parameters, and `beta` is given",
         ),
+        *(
+            (
+                lambda net, a, b, options=options: net.tcp(a, b, control_options=options),
+                f"control_options of the TCP flow a -> b are {options}; give a dictionary",
+            )
+            for options in (5, [1], {1: 2})
+        ),
+        (
+            lambda net, a, b: net.tcp(a, b, label="\ud800"),
+            "the label '\\ud800' of a flow from a to b is not text",
+        ),
+        (lambda net, a, b: net.transfers(5), "transfers are 5; give a list of start, size"),
+        (lambda net, a, b: net.transfers([("1 ms",)]), "transfer 0 is ('1 ms',); give start, size"),
         (
             lambda net, a, b: net.tcp(
                 a, b, congestion_control="timely", control_options={"t_low": "50 miles"}
@@ -559,17 +571,6 @@ def test_packets_that_the_host_s_own_link_cannot_carry_are_refused(kind: str) ->
     why = "flow 0 has packets of 1401 bytes, and the link of a an MTU of 1400; give the flow a smaller MSS"
     with pytest.raises(TidegateError, match=why):
         net.run("10 ms")
-
-
-def test_a_capture_leaves_pipes_alone(tmp_path: Path) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    net = Network()
-    a, b = net.host("a"), net.host("b")
-    link = net.link(a, b, rate="1 Mbit/s", delay="1 ms")
-    with pytest.raises(TidegateError, match="that is a device or a pipe; give a file's name"):
-        net.capture(link, a, pipe)
-    assert pipe.is_fifo()
 
 
 def test_what_cannot_be_called_is_no_action() -> None:

@@ -15,44 +15,14 @@ from typing import Any
 import pytest
 
 from conftest import Run
+from own import ENDS, PLAN, written
+from own import here as here
 from tidegate import TidegateError, experiments
 from tidegate.experiments import digests, files, user_code
 from tidegate.experiments.folder import JOURNAL, Work, read_record
 from tidegate.experiments.tune_batch import Journal
 from tidegate.report import page
 from tidegate.templates import new_experiment, new_system
-
-PLAN = """
-from matplotlib.figure import Figure
-from tidegate.experiments import Case, Plan
-from tidegate.network import Network
-
-def net():
-    net = Network()
-    a, b = net.host("a"), net.host("b")
-    net.link(a, b, rate="10 Mbit/s", delay="5 ms")
-    net.tcp(a, b)
-    return net
-
-def row(result):
-    return {"goodput": result.flows["goodput_mbps"].item()}
-"""
-ENDS = """
-def mine(duration_ms: int = 100):
-    return Plan([Case("one", net(), f"{duration_ms} ms", row)], lambda rows: [], lambda runs: Figure())
-"""
-
-
-def written(folder: Path, text: str, name: str = "my.py") -> Path:
-    file = folder / name
-    file.write_text(dedent(text))
-    return file
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 @pytest.mark.parametrize("process", [False, True])
@@ -178,106 +148,6 @@ def test_a_package_of_a_name_that_python_has_is_refused(here: Path, tidegate: Ru
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("def mine(:\n", "my.py:1: SyntaxError: invalid syntax"),
-        ("\nimport nothing_of_that_name\n", "my.py:2: ModuleNotFoundError: No module named"),
-        ("raise SystemExit(3)\n", "my.py:1: ends the process"),
-        (
-            PLAN + "def mine():\n    return {}\n",
-            "my.py:15: mine returns a dict; return a tidegate.experiments.Plan",
-        ),
-        (PLAN + "def mine():\n    1 / 0\n", "my.py:16: ZeroDivisionError: division by zero"),
-        (PLAN + "def mine(x):\n    1 / 0\n", "my.py:15: mine: the parameter x has no default; give it one"),
-        (PLAN + "def mine(x=None):\n    1 / 0\n", "my.py:15: mine: the default of x is None; give a number"),
-        (PLAN + "def yours():\n    1 / 0\n", "my.py has no experiment 'mine'; it has none"),
-        (
-            PLAN + "def mine(x: 'Nothing' = 1):\n    1 / 0\n",
-            "my.py:15: mine: the annotation of x, Nothing, cannot be evaluated: NameError: ",
-        ),
-        (
-            PLAN + "def mine(x: float = 0.0):\n    1 / 0\n",
-            "x is 0.0; give a number above 0 and up to 1e+09, or say in the experiment that it may be so: "
-            "x: Annotated[float, AtLeast(0)]",
-        ),
-        *(
-            (PLAN + ENDS.replace('"one"', name), "its tables are in a folder of that name: give another")
-            for name in ("'in/out'", "''", "'..'", "'a\\0'", "'a' * 254")
-        ),
-        (PLAN.replace('"goodput_mbps"', '"good"') + ENDS, "my.py:14: ColumnNotFoundError: "),
-        (PLAN.replace('"10 Mbit/s"', '"10"') + ENDS, "my.py:9: "),
-        (PLAN.replace("net.tcp(a, b)", "net.tcp(a, b, cc=1)") + ENDS, "my.py:10: TypeError: "),
-        (PLAN.replace("net.tcp(a, b)", "net.at('1 ms', lambda: {}['x'])") + ENDS, "my.py:10: KeyError: 'x'"),
-        (PLAN + ENDS.replace("lambda rows: []", "lambda rows: rows['x']"), "my.py:17: TypeError: "),
-        (PLAN + ENDS.replace("Figure()", "Figur()"), "my.py:17: NameError: name 'Figur'"),
-        (
-            PLAN + ENDS.replace("lambda rows: []", "lambda rows: None"),
-            "my.py:17: <lambda> returns None (NoneType); return a list of claims",
-        ),
-        (
-            PLAN + ENDS.replace("lambda rows: []", "lambda rows: [1]"),
-            "my.py:17: <lambda> returns a list with 1 (int); return a list of claims",
-        ),
-        *(
-            (
-                PLAN
-                + "import numpy as np\nfrom tidegate.claims import Claim\n"
-                + ENDS.replace("lambda rows: []", f"lambda rows: [{claim}]"),
-                f"my.py:19: <lambda> returns a claim with {shown} as {name}; give text",
-            )
-            for claim, shown, name in (
-                (
-                    "Claim('a', 'ours', 'it is', None, np.float64(0.5), True)",
-                    "np.float64(0.5) (float64)",
-                    "measured",
-                ),
-                ("Claim('a', 'ours', 'it is', None, 0.5, True)", "0.5 (float)", "measured"),
-                ("Claim('a', 'ours', 0.5, None, '1', True)", "0.5 (float)", "statement"),
-                ("Claim('a', 'paper', 'it is', 0.5, '1', True)", "0.5 (float)", "published"),
-                ("Claim('a', 'ours', 'it is', None, '1', False, 0.5)", "0.5 (float)", "why"),
-            )
-        ),
-        (
-            PLAN + ENDS.replace("Figure()", "None"),
-            "my.py:17: <lambda> returns None (NoneType); return a Matplotlib figure",
-        ),
-        *(
-            (PLAN.replace("return {", f"return {what}; return {{") + ENDS, f"my.py:13: row returns {said}")
-            for what, said in (
-                ("None", "None (NoneType); return a row, as a dict of columns, or a list of rows"),
-                ("[{'a': 1}, 2]", "2 (int); return a row"),
-                (
-                    "{'a': [{3}]}",
-                    "a row with {3} (set) as 'a'; the columns of a row are named by text, and have",
-                ),
-                ("{3: 1}", "a row with 1 (int) as 3; the columns of a row are named by text"),
-                *(
-                    (
-                        f"{{'{name}': 3}}",
-                        f"a row with a column '{name}', which each row has of its run; give it another",
-                    )
-                    for name in ("case", "seed")
-                ),
-            )
-        ),
-        (
-            PLAN.replace("return {", "return None; return {")
-            + ENDS.replace("row)", "functools.partial(row))")
-            + "import functools\n",
-            "my.py:13: row returns None",
-        ),
-    ],
-)
-def test_a_user_s_mistake_is_one_line_with_its_place(here: Path, tidegate: Run, text: str, said: str) -> None:
-    (here / "my.py").write_text(text)
-    ran = tidegate("run", "./my.py:mine")
-    assert ran.code == 1, ran.err
-    assert said in ran.err
-    assert "Traceback" not in ran.err
-    assert "bug" not in ran.err
-
-
-@pytest.mark.parametrize(
     ("returned", "rows"),
     [
         (
@@ -357,6 +227,14 @@ def test_a_sweep_of_rows_that_are_not_as_they_should_be(
     written(here, PLAN.replace("return {", f"return {returned}; return {{") + ENDS)
     ran = tidegate("sweep", "./my.py:mine", "--over", "duration_ms=50,60", *(() if said else ("--by", "b")))
     assert (ran.code, said in ran.err) == (1 if said else 0, True), ran.err
+
+
+def test_a_sweep_s_own_column_keeps_its_name(here: Path, tidegate: Run) -> None:
+    written(here, PLAN.replace("return {", "return {'of': 'mine', ") + ENDS)
+    ran = tidegate("sweep", "./my.py:mine", "--over", "duration_ms=50,60", "--json")
+    assert ran.code == 0, ran.err
+    rows = json.loads(ran.out)["rows"]
+    assert {(row["of"], row["measured_of"]) for row in rows} == {("one", "mine")}
 
 
 def test_annotations_say_the_types_and_the_returned_one_may_be_unknown(here: Path, tidegate: Run) -> None:

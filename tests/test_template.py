@@ -128,6 +128,11 @@ def test_it_has_the_chapters_of_a_system() -> None:
     assert {path.name for path in SYSTEM.iterdir()} - {"__pycache__"} == chapters
 
 
+def test_a_name_that_is_too_long_for_files(tmp_path: Path) -> None:
+    with pytest.raises(TidegateError, match="the name of the system has 300 characters; give at most 64"):
+        new_system("a" * 300, tmp_path)
+
+
 @pytest.mark.parametrize("name", ["", "Blink", "1a", "a-b", "../a", "a.b"])
 def test_names_that_cannot_be(name: str, tmp_path: Path) -> None:
     with pytest.raises(TidegateError, match=r"a system cannot be named .* give lower-case letters"):

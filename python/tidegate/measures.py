@@ -14,6 +14,7 @@ import polars as pl
 
 from tidegate._core import TidegateError
 from tidegate.results import Result
+from tidegate.suggest import did_you_mean
 
 Floats = npt.NDArray[np.float64]
 
@@ -63,8 +64,39 @@ class Noted:
 
 
 def last(notes: pl.DataFrame, quantity: str) -> int:
-    """The last value noted."""
-    return int(notes.filter(pl.col("quantity") == quantity)["value"][-1])
+    """The last value noted. Raises `TidegateError` where there is none."""
+    values = notes.filter(pl.col("quantity") == quantity)["value"]
+    if not len(values):
+        raise _unknown("note", quantity, notes["quantity"], "a controller notes it with `SwitchApi.note`")
+    return int(values[-1])
+
+
+def _unknown(what: str, name: object, names: pl.Series, cure: str) -> TidegateError:
+    known = names.unique(maintain_order=True).to_list()
+    there = f"there are {', '.join(map(repr, known[:20]))}" if known else f"there are none: {cure}"
+    return TidegateError(f"there is no {what} {name!r}: {did_you_mean(name, known)}{there}")
+
+
+def _demand_samples(
+    found: pl.DataFrame, samples: pl.DataFrame, what: str, from_s: float, to_s: float
+) -> None:
+    """Refuse a window without a sample: nothing is not zero."""
+    if len(found):
+        return
+    there = "there are none: record with `Network.record`"
+    if len(samples):
+        times = samples["time_s"].to_numpy()
+        there = f"they are from {times.min():g} to {times.max():g} s"
+    raise TidegateError(f"there is no sample of {what} from {from_s:g} to {to_s:g} s; {there}")
+
+
+def _of_queue(result: Result, queue: str) -> pl.DataFrame:
+    samples = result.queue_samples
+    found = samples.filter(pl.col("queue") == queue)
+    if not len(found):
+        cure = "record with `Network.record(queues=[...])`"
+        raise _unknown("recorded queue", queue, samples["queue"], cure)
+    return found
 
 
 @dataclass(frozen=True)
@@ -125,12 +157,14 @@ NO_DELAYS = Delays(np.zeros(2), np.ones(1), 0.0, 0)
 
 
 def sampled_delays(result: Result, queue: str, from_s: float, to_s: float) -> Delays:
-    """Queueing delay of a plain queue (`left -> right`) for a packet that arrives at the time of a sample."""
-    samples = result.queue_samples.filter(
-        pl.col("queue") == queue, pl.col("time_s") > from_s, pl.col("time_s") <= to_s + 1e-9
-    )["queue_delay_ms"].to_numpy()
-    if not len(samples):
-        return NO_DELAYS
+    """Queueing delay of a plain queue (`left -> right`) for a packet that arrives at the time of a sample.
+
+    Raises `TidegateError` for a queue that is not recorded, and a window without samples.
+    """
+    of = _of_queue(result, queue)
+    table = of.filter(pl.col("time_s") > from_s, pl.col("time_s") <= to_s + 1e-9)
+    _demand_samples(table, of, queue, from_s, to_s)
+    samples = table["queue_delay_ms"].to_numpy()
     counts, edges = np.histogram(samples, 400, (0.0, max(float(samples.max()), 0.001)))
     return Delays(edges, counts / len(samples), float(samples.mean()), len(samples))
 
@@ -141,22 +175,31 @@ def within(samples: pl.DataFrame, from_s: float, to_s: float) -> pl.DataFrame:
 
 
 def grown(result: Result, from_s: float, to_s: float) -> pl.DataFrame:
-    """Growth of each flow's counts from its first to its last sample in a window, and the time between."""
-    samples = within(result.flow_samples, from_s, to_s).group_by("flow", maintain_order=True)
+    """Growth of each flow's counts from its first to its last sample in a window, and the time between.
+
+    Raises `TidegateError` for a window without samples.
+    """
+    samples = within(result.flow_samples, from_s, to_s)
+    _demand_samples(samples, result.flow_samples, "flows", from_s, to_s)
     counts = ("time_s", "bytes_received", "delivered_ce")
-    return samples.agg([pl.col(name).last() - pl.col(name).first() for name in counts])
+    return samples.group_by("flow", maintain_order=True).agg(
+        [pl.col(name).last() - pl.col(name).first() for name in counts]
+    )
 
 
 def goodputs_mbps(result: Result, from_s: float, to_s: float) -> dict[int, float]:
-    """Goodput of each flow, from its samples."""
+    """Goodput of each flow, from its samples. Raises `TidegateError` for a window without samples."""
     rows = grown(result, from_s, to_s).iter_rows()
     return {int(flow): bytes * 8e-6 / spent if spent > 0 else 0.0 for flow, spent, bytes, _ in rows}
 
 
 def utilisation(result: Result, queue: str, from_s: float, to_s: float) -> float:
-    """Share of the time in which a queue (`left -> right`) was sending."""
-    samples = within(result.queue_samples, from_s, to_s).filter(
-        pl.col("queue") == queue, pl.col("number") == 0
-    )
+    """Share of the time in which a queue (`left -> right`) was sending.
+
+    Raises `TidegateError` for a queue that is not recorded, and a window with fewer than two samples.
+    """
+    of = _of_queue(result, queue).filter(pl.col("number") == 0)
+    samples = within(of, from_s, to_s)
+    _demand_samples(samples[1:], of, queue, from_s, to_s)
     spent = float(samples["time_s"][-1] - samples["time_s"][0])
     return min(1.0, float(samples["busy_s"][-1] - samples["busy_s"][0]) / spent)

@@ -73,6 +73,11 @@ def decimal(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS else None
 
 
+def is_text(text: str) -> bool:
+    """Whether it can be written: a lone surrogate is no character."""
+    return not any("\ud800" <= one <= "\udfff" for one in text)
+
+
 def seed(value: int) -> int:
     """Check a seed of random numbers; raises `TidegateError` for anything else."""
     return below(value, 0, 2**64, "a seed")
@@ -86,6 +91,11 @@ def time(value: Time) -> int:
 def given_time(value: Time, least: int = LEAST_GIVEN) -> int:
     """As `time`, for user input: a bare number above 0 and below `least` lacks a unit and is refused."""
     return _time(value, least)
+
+
+def run_time(value: Time) -> int:
+    """As `time`, of how long a network runs: nobody means less than a microsecond by a bare number."""
+    return _time(value, PS_PER_S // 1_000_000)
 
 
 def _time(value: Time, least: int) -> int:

@@ -65,7 +65,7 @@ def compare(
     from tidegate._core import TidegateError
     from tidegate.compare.alike import demand_several
     from tidegate.compare.operands import is_folder
-    from tidegate.experiments.folder import as_png
+    from tidegate.experiments.plan import as_png
     from tidegate.files import json_text, replacing, why
 
     demand_several(words)

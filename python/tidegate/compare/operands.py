@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,6 +54,7 @@ def sides(words: Sequence[str], asked: Asked) -> list[Side]:
         _demand_known(word, asked)
     on = _schemes(schemes, asked) if schemes else {}
     found = []
+    alike: Counter[str] = Counter()
     for word in words:
         if word in on:
             found.append(on[word])
@@ -75,7 +77,11 @@ def sides(words: Sequence[str], asked: Asked) -> list[Side]:
             _warn(word, record, asked)
             found.append(_of_record(word, record))
         else:
-            found.append(_of_record(word, _run(word, list(asked.settings), asked)))
+            # Experiments of one name, as of two versions of a file, have a folder each.
+            name = experiments.find(word).name
+            alike[name] += 1
+            own = name if alike[name] == 1 else f"{name}-{alike[name]}"
+            found.append(_of_record(word, _run(word, list(asked.settings), asked, own)))
     return found
 
 

@@ -31,7 +31,7 @@ from tidegate._core import TidegateError
 from tidegate.experiments import user_code
 from tidegate.experiments.files import is_reference
 from tidegate.experiments.input_file import differences
-from tidegate.experiments.plan import Run
+from tidegate.experiments.plan import Run, as_png
 from tidegate.experiments.record import MOST_BYTES, NOT_FINITE, add_journal, not_finite, other, read
 from tidegate.experiments.record import RECORD as RECORD
 from tidegate.experiments.registry import find
@@ -655,13 +655,6 @@ def redraw(folder: Path, source: str | None = None) -> Figure:
         raise TidegateError(f"{folder}: {one.no_parameter(name)}")
     with user_code.blamed():
         return one.planned(one.recalled(parameters)).drawn(runs_of(folder, answer))
-
-
-def as_png(figure: Figure) -> bytes:
-    """A figure as it is in a run's folder."""
-    file = io.BytesIO()
-    figure.savefig(file, dpi=150)
-    return file.getvalue()
 
 
 def figure_of(folder: Path) -> bytes | None:

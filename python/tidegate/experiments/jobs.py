@@ -127,7 +127,7 @@ def run_case(
 ) -> Run:
     """Run a case."""
     with user_code.blamed():
-        network = case.network(seed) if callable(case.network) else case.network
+        network = case.made(seed)
         result = network.run(
             case.until,
             backend=backend,

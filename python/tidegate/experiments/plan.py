@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+MOST_DEPTH = 8
+"""Lists and dictionaries in each other, as a value of a row."""
 OF_RUN = ("case", "seed")
 """The columns that say of which run a row is."""
 MOST = 1e9
@@ -36,9 +39,37 @@ class Case:
     until: units.Time
     measure: Callable[[Result], Row | list[Row]]
 
+    def __post_init__(self) -> None:
+        # Here the place in the experiment's file is known.
+        if not isinstance(self.name, str):
+            raise TidegateError(f"a case's name is {_a(self.name)}; give text")
+        if not isinstance(self.network, Network) and not callable(self.network):
+            raise TidegateError(
+                f"the network of case {self.name!r} is {_a(self.network)}; give a Network, or a function of the seed that makes one"
+            )
+        if not callable(self.measure):
+            raise TidegateError(
+                f"case {self.name!r} measures by {_a(self.measure)}; give a function of the result"
+            )
+        try:
+            units.run_time(self.until)
+        except TidegateError as error:
+            raise TidegateError(f"case {self.name!r}: until: {error}") from None
+
+    def made(self, seed: int) -> Network:
+        """Its network. Raises `TidegateError` for what is none."""
+        if isinstance(self.network, Network):
+            return self.network
+        network = user_code.called(self.network, seed)
+        if not isinstance(network, Network):
+            raise TidegateError(
+                f"{user_code.defined(self.network)} returns {_a(network)}; return a tidegate.network.Network"
+            )
+        return network
+
     def rows(self, result: Result) -> list[Row]:
         """What `measure` returns, as a list of plain rows. Raises `TidegateError` for what is no row."""
-        measured = self.measure(result)
+        measured = user_code.called(self.measure, result)
         found = measured if isinstance(measured, list) else [measured]
         for row in found:
             if not isinstance(row, Mapping):
@@ -51,17 +82,36 @@ class Case:
                         f"{user_code.defined(self.measure)} returns a row with a column {name!r}, which each row has of its run; "
                         "give it another name"
                     )
-        return [{name: self._plain(name, value) for name, value in row.items()} for row in found]
+        return [{self._named(name): self._plain(name, value) for name, value in row.items()} for row in found]
 
-    def _plain(self, column: Any, value: Any) -> Any:
-        """A value as JSON has it."""
+    def _named(self, name: Any) -> str:
+        """A column's name."""
+        if isinstance(name, str) and units.is_text(name):
+            return name
+        raise TidegateError(
+            f"{user_code.defined(self.measure)} returns a row with a column {_a(name)}; columns are named by text"
+        )
+
+    def _plain(self, column: str, value: Any, depth: int = 0) -> Any:
+        """A value as JSON has it, and a table of Polars."""
         if isinstance(value, np.generic):
             value = value.item()
+        if depth > MOST_DEPTH:
+            raise TidegateError(
+                f"{user_code.defined(self.measure)} returns a row with lists in lists as {column!r}, deeper than {MOST_DEPTH}"
+            )
         if isinstance(value, list | tuple):
-            return [self._plain(column, one) for one in value]
+            return [self._plain(column, one, depth + 1) for one in value]
         if isinstance(value, dict):
-            return {name: self._plain(name, one) for name, one in value.items()}
-        if not isinstance(column, str) or not isinstance(value, str | int | float | None):
+            return {self._named(name): self._plain(column, one, depth + 1) for name, one in value.items()}
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise TidegateError(
+                f"{user_code.defined(self.measure)} returns a row with a number of {value.bit_length()} bits as {column!r}; "
+                "a whole number has 64 bits with its sign: make it a float"
+            )
+        if not isinstance(value, str | int | float | None) or (
+            isinstance(value, str) and not units.is_text(value)
+        ):
             raise TidegateError(
                 f"{user_code.defined(self.measure)} returns a row with {_a(value)} as {column!r}; the columns of a row "
                 "are named by text, and have numbers, text, true, false or None"
@@ -70,7 +120,14 @@ class Case:
 
 
 def _a(value: Any) -> str:
-    return f"{value!r:.40} ({type(value).__name__})"
+    return f"{_shown(value):.40} ({type(value).__name__})"
+
+
+def _shown(value: Any) -> str:
+    try:
+        return repr(value)
+    except Exception as error:
+        return f"what cannot be shown ({type(error).__name__})"
 
 
 @dataclass(frozen=True)
@@ -102,7 +159,7 @@ class Plan:
 
         Raises `TidegateError` for what is no list of claims, or a claim that is no text.
         """
-        found = self.claims(rows)
+        found = user_code.called(self.claims, rows)
         if not isinstance(found, list):
             raise TidegateError(
                 f"{user_code.defined(self.claims)} returns {_a(found)}; return a list of claims"
@@ -124,12 +181,31 @@ class Plan:
         """What `draw` returns. Raises `TidegateError` for what is no figure."""
         from matplotlib.figure import Figure
 
-        figure = self.draw(runs)
+        figure = user_code.called(self.draw, runs)
         if not isinstance(figure, Figure):
             raise TidegateError(
                 f"{user_code.defined(self.draw)} returns {_a(figure)}; return a Matplotlib figure"
             )
         return figure
+
+    def picture(self, runs: list[Run]) -> bytes:
+        """What `draw` returns, as PNG. Raises `TidegateError` where it cannot be."""
+        figure = self.drawn(runs)
+        try:
+            return as_png(figure)
+        except Exception as error:
+            if not user_code.is_defined(self.draw):
+                raise
+            raise TidegateError(
+                f"{user_code.defined(self.draw)}: the figure cannot be drawn: {type(error).__name__}: {error}"
+            ) from None
+
+
+def as_png(figure: Figure) -> bytes:
+    """A figure as it is in a run's folder."""
+    file = io.BytesIO()
+    figure.savefig(file, dpi=150)
+    return file.getvalue()
 
 
 @dataclass(frozen=True)

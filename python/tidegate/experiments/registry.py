@@ -18,7 +18,7 @@ from tidegate import backends, systems, units
 from tidegate._core import TidegateError
 from tidegate.experiments import input_file, roots, user_code
 from tidegate.experiments.input_file import File, InputFile
-from tidegate.experiments.plan import MOST, AtLeast, MayRepeat, OneOf, Plan
+from tidegate.experiments.plan import MOST, AtLeast, Case, MayRepeat, OneOf, Plan
 from tidegate.suggest import did_you_mean, nearest
 
 
@@ -57,12 +57,14 @@ class Experiment:
         """Its plan; errors of users' code say where they are."""
         with user_code.blamed():
             plan = self.plan(**parameters)
+        wrong = None
         if not isinstance(plan, Plan):
-            code = inspect.unwrap(self.plan).__code__
-            raise TidegateError(
-                f"{user_code.shown(code.co_filename)}:{code.co_firstlineno}: {self.plan.__name__} returns "
-                f"{'nothing' if plan is None else f'a {type(plan).__name__}'}; return a tidegate.experiments.Plan"
-            )
+            what = "nothing" if plan is None else f"a {type(plan).__name__}"
+            wrong = f"{what}; return a tidegate.experiments.Plan"
+        elif not isinstance(plan.cases, list) or not all(isinstance(case, Case) for case in plan.cases):
+            wrong = f"a plan with the cases {plan.cases!r:.60}; give a list of Case"
+        if wrong is not None:
+            raise TidegateError(f"{user_code.defined(self.plan)} returns {wrong}")
         return plan
 
     def parameters(self, quick: bool = False, backend: str = "sim") -> dict[str, Any]:

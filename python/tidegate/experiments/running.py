@@ -278,7 +278,7 @@ def _kept(
                 claims = [asdict(claim) for claim in plan.judged(rows)]
                 # A sweep is drawn from its rows.
                 complete = runs if table else work.read_tables(runs)
-                figure = folder.as_png(plan.drawn(complete))
+                figure = plan.picture(complete)
         except Exception as error:
             ended.error = error
     new = [r for r in ended.runs if ended.interrupted or r.rows is not None]

@@ -136,13 +136,12 @@ def combined(over: Over) -> list[dict[str, Any]]:
 
 def _named(case: Case, name: str, point: dict[str, Any]) -> Case:
     """A case of an experiment as one of a sweep."""
-    values = {key: in_row(value) for key, value in point.items()}
+    values = {"of": case.name, **{key: in_row(value) for key, value in point.items()}}
 
     def row(own: Row) -> Row:
-        # A column of the experiment's that has a parameter's name and another value stays, under another name.
+        # A column of the experiment's that has one of these names and another value stays, under another name.
         other = {key: own[key] for key in own if key in values and own[key] != values[key]}
         return {
-            "of": case.name,
             **values,
             **{key: value for key, value in own.items() if key not in values},
             **{f"measured_{key}": value for key, value in other.items()},

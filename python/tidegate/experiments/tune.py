@@ -22,10 +22,10 @@ from tidegate.experiments import digests
 from tidegate.experiments.answer import Answer
 from tidegate.experiments.columns import Column, chosen
 from tidegate.experiments.executors import for_machine
-from tidegate.experiments.folder import as_png, versions
+from tidegate.experiments.folder import versions
 from tidegate.experiments.input_file import File, differences, identity, recorded
 from tidegate.experiments.jobs import Ended, Executor, Jobs, NotCarriedOut
-from tidegate.experiments.plan import Run
+from tidegate.experiments.plan import Run, as_png
 from tidegate.experiments.registry import Experiment, converted, find
 from tidegate.experiments.running import Interrupted
 from tidegate.experiments.sweep import Points

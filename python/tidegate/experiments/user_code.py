@@ -11,19 +11,24 @@ import inspect
 import os
 import sysconfig
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from types import CodeType
+from typing import Any, TypeVar
 
 from tidegate import systems
 from tidegate._core import TidegateError
+
+T = TypeVar("T")
 
 PACKAGE = Path(__file__).resolve().parents[1]
 LIBRARIES = {
     PACKAGE,
     *(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib")),
 }
+HELPERS = {str(PACKAGE / name) for name in ("claims.py", "measures.py", "plots.py")}
+"""Our functions for users' code that only compute from what they are given: as with NumPy's, their errors are at whoever called them."""
 _roots: set[Path] = {Path(folder).resolve() for folder in systems.ELSEWHERE}
 
 
@@ -34,6 +39,9 @@ def add_root(folder: Path) -> None:
 
 def is_users(name: str) -> bool:
     """Whether a file is a user's: the innermost folder that is known, above it, is one of theirs."""
+    if name.startswith("<"):
+        # Made by code, as methods of dataclasses are.
+        return False
     for folder in Path(name).resolve().parents:
         if folder in _roots:
             return True
@@ -50,14 +58,37 @@ def shown(path: str | Path) -> str:
 
 def defined(function: Any) -> str:
     """File, line and name of a function, or of what can be called as one."""
+    name, code = _named(function)
+    return name if code is None else f"{shown(code.co_filename)}:{code.co_firstlineno}: {name}"
+
+
+def is_defined(function: Any) -> bool:
+    """Whether a function, or what can be called as one, is in a user's file."""
+    _, code = _named(function)
+    return code is not None and is_users(code.co_filename)
+
+
+def called(function: Callable[..., T], *given: Any) -> T:
+    """What a user's function returns. Raises `TidegateError` for one that does not take these arguments."""
+    try:
+        inspect.signature(function).bind(*given)
+    except TypeError as error:
+        kinds = ", ".join(type(one).__name__ for one in given)
+        raise TidegateError(f"{defined(function)} is called with one argument ({kinds}): {error}") from None
+    except ValueError:
+        # Some of C do not say what they take.
+        pass
+    return function(*given)
+
+
+def _named(function: Any) -> tuple[str, CodeType | None]:
     while isinstance(function, functools.partial):
         function = function.func
     code = getattr(inspect.unwrap(function), "__code__", None)
     if code is None:
         function = type(function)
         code = getattr(function.__call__, "__code__", None)
-    name = getattr(function, "__name__", repr(function))
-    return name if code is None else f"{shown(code.co_filename)}:{code.co_firstlineno}: {name}"
+    return getattr(function, "__name__", repr(function)), code
 
 
 def place(error: BaseException) -> str | None:
@@ -73,7 +104,8 @@ def place(error: BaseException) -> str | None:
         ours = [
             frame
             for frame in frames
-            if is_users(frame.filename) or Path(frame.filename).is_relative_to(PACKAGE)
+            if is_users(frame.filename)
+            or (Path(frame.filename).is_relative_to(PACKAGE) and frame.filename not in HELPERS)
         ]
         if ours[-1] is not users[-1]:
             return None
@@ -94,10 +126,17 @@ def told(error: BaseException) -> BaseException:
     elif isinstance(error, SyntaxError):
         text = f"{where}: {type(error).__name__}: {error.msg}"
     else:
-        text = f"{where}: {type(error).__name__}: {error}".rstrip(": ")
+        text = f"{where}: {type(error).__name__}: {_text(error)}".rstrip(": ")
     made = TidegateError(text)
     made.placed = True  # type: ignore[attr-defined]
     return made
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as other:
+        return f"(its text cannot be made: {type(other).__name__})"
 
 
 @contextmanager

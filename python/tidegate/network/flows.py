@@ -178,6 +178,13 @@ class Flows(Routing):
         <tcp flow 0: bbr a -> b, 5000000 B from 1 s>
         """
         name = self._ends(source, target, "TCP")
+        if not isinstance(control_options, Mapping | None) or not all(
+            isinstance(key, str) for key in control_options or ()
+        ):
+            raise TidegateError(
+                f"control_options of the TCP flow {name} are {control_options!r:.40}; "
+                "give a dictionary of values by name"
+            )
         parameters = tuple((key, str(value)) for key, value in (control_options or {}).items())
         try:
             _core.check_congestion_control(str(congestion_control), parameters)
@@ -238,13 +245,17 @@ class Flows(Routing):
         """
         given = units.given_time
         extra = given(options.get("extra_delay", 0))
-        return self._transfers(
-            (
-                (given(start), size, source, target, given(more[0]) if more else extra)
-                for start, size, source, target, *more in flows
-            ),
-            options,
-        )
+        if not isinstance(flows, Iterable):
+            raise TidegateError(f"transfers are {flows!r:.40}; give a list of start, size, source and target")
+        rows = []
+        for number, flow in enumerate(flows):
+            if not isinstance(flow, tuple | list) or len(flow) not in (4, 5):
+                raise TidegateError(
+                    f"transfer {number} is {flow!r:.60}; give start, size, source, target and, for a longer RTT, an extra delay"
+                )
+            start, size, source, target, *more = flow
+            rows.append((given(start), size, source, target, given(more[0]) if more else extra))
+        return self._transfers(rows, options)
 
     def _transfers(
         self, flows: Iterable[tuple[int, units.Size, Node, Node, int]], options: TcpOptions
@@ -458,7 +469,7 @@ class Flows(Routing):
     def _flow(
         self, kind: str, source: Node, target: Node, label: str, spec: TcpSpec | UdpSpec | PageSpec
     ) -> Flow:
-        if not isinstance(label, str):
+        if not isinstance(label, str) or not units.is_text(label):
             raise TidegateError(
                 f"the label {label!r} of a flow from {source.name} to {target.name} is not text"
             )

@@ -174,6 +174,8 @@ class Network(Flows):
         ...     net.run("1 s").flows["bytes_received"].item()
         10000
         """
+        if not isinstance(path, str | PathLike):
+            raise TidegateError(f"the path of a capture is {path!r:.40}; give a file's name")
         self._demand_link(link, f"the link of the capture {path}")
         if node not in (link.a, link.b):
             raise TidegateError(f"the capture {path}: {node.name} is at no end of {link.name}")
@@ -271,8 +273,7 @@ class Network(Flows):
             from tidegate.backends import sim
 
             chosen = partial(sim.run, threads=threads)
-        # Nobody means a microsecond by a bare number.
-        end = units.given_time(until, least=units.PS_PER_S // 1_000_000)
+        end = units.run_time(until)
         units.seed(seed)
         if progress is None:
             progress = sys.stderr.isatty() or in_notebook()

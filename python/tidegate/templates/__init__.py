@@ -16,6 +16,8 @@ from tidegate.files import why
 
 SYSTEM = Path(__file__).with_name("system")
 EXPERIMENT = Path(__file__).with_name("experiment")
+MOST_NAME = 64
+"""Characters: it is in file names, which have 255 bytes at most."""
 _MARKER = "marker"
 _BUFFERS = "buffers"
 
@@ -64,6 +66,8 @@ def _demand_name(what: str, name: str) -> None:
             f"a{'n' if what[0] in 'aeiou' else ''} {what} cannot be named {name!r}; "
             "give lower-case letters, digits and _, a letter first"
         )
+    if len(name) > MOST_NAME:
+        raise TidegateError(f"the name of the {what} has {len(name)} characters; give at most {MOST_NAME}")
     if keyword.iskeyword(name) or name in sys.stdlib_module_names:
         kind = "a keyword" if keyword.iskeyword(name) else "a module of the standard library"
         raise TidegateError(f"{name} is {kind} of Python; give another name")

@@ -153,8 +153,7 @@ class _Pool:
         except (EOFError, OSError):
             said = None
             process.join()
-            if process.exitcode != 0:
-                self._lose(number, process.exitcode)
+            self._lose(number, process.exitcode)
         finally:
             pipe.close()
         process.join()
@@ -168,6 +167,8 @@ class _Pool:
 
     def _lose(self, number: int, code: int) -> None:
         how = f"has ended with status {code}"
+        if code == 0:
+            how += " before it had a result"
         if code < 0:
             with suppress(ValueError):
                 how = f"was killed by {signal.Signals(-code).name}"
