@@ -42,6 +42,10 @@ from own import here as here
         (PLAN.replace('"10 Mbit/s"', '"10"') + ENDS, "my.py:9: "),
         (PLAN.replace("net.tcp(a, b)", "net.tcp(a, b, cc=1)") + ENDS, "my.py:10: TypeError: "),
         (PLAN.replace("net.tcp(a, b)", "net.at('1 ms', lambda: {}['x'])") + ENDS, "my.py:10: KeyError: 'x'"),
+        (
+            PLAN.replace("net.tcp(a, b)", "net.at('1 ms', lambda: net.run('2 ms'))") + ENDS,
+            "my.py:10: the network is running: an action of it cannot run it once more",
+        ),
         (PLAN + ENDS.replace("lambda rows: []", "lambda rows: rows['x']"), "my.py:17: TypeError: "),
         (PLAN + ENDS.replace("Figure()", "Figur()"), "my.py:17: NameError: name 'Figur'"),
         (

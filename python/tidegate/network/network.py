@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterable
 from functools import partial
 from os import PathLike
@@ -47,6 +48,7 @@ class Network(Flows):
         """Period, name and labels of what is noted of all P4 switches."""
         self.watched: list[Link] = []
         self.captures: list[tuple[Link, Node, Path, int]] = []
+        self._runs_in: set[int] = set()
         self.agents: list[Attached] = []
         self.taps: list[tuple[Link, Switch, int | None, int | None, int]] = []
 
@@ -286,4 +288,11 @@ class Network(Flows):
             )
         else:
             told = progress
-        return chosen(self, end, seed, told)
+        thread = threading.get_ident()
+        if thread in self._runs_in:
+            raise TidegateError("the network is running: an action of it cannot run it once more")
+        self._runs_in.add(thread)
+        try:
+            return chosen(self, end, seed, told)
+        finally:
+            self._runs_in.discard(thread)
