@@ -45,7 +45,7 @@ WHY = {
     "25-25 it is 11 to 20 %, with 50-50 7 to 13 %",
     "c-slow": "T and latency count beside the RTT and the queue's delay, not beside the link's rate: the p99 at 40 Gbit/s is 0.91 to 1.01 of "
     "that at 1 Gbit/s with the same T and latency",
-    "f8-err": "L stands at its step: Prague is marked with 1.0 to 7.4 times 2 p' (in Fig. 6's mixes 1.0 times), so p' is lower than what the "
+    "f8-err": "L stands at its step: Prague is marked with 1.0 to 6.8 times 2 p' (in Fig. 6's mixes 1.0 times), so p' is lower than what the "
     "coupling takes it for, and CUBIC gets more",
     "f8-l2": "more flows have a smaller share each, and two packets in flight per flow exceed the BDP: as f8-l says, but not as f8-l2",
 }

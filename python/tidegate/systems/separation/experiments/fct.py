@@ -19,6 +19,7 @@ from typing import Annotated, Any
 import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
+from matplotlib.ticker import ScalarFormatter
 
 from tidegate import units
 from tidegate.claims import Claim, Percents, Row, Unit, between, medians
@@ -528,9 +529,14 @@ def _draw(runs: list[Run]) -> Figure:
         )
     for panel in panels.flat:
         panel.grid(alpha=0.25)
-    for panel in panels[-1]:
+    for load, panel in zip(loads, panels[-1], strict=False):
         panel.set_xlabel("completion time (s)")
-        panel.set_xlim(left=0)
+        if load in _NAMES:
+            panel.set_xlim(left=0)
+        else:
+            # Most flows take seconds, and few take minutes.
+            panel.set_xscale("log")
+            panel.xaxis.set_major_formatter(ScalarFormatter())
     for panel in panels[:, 0]:
         panel.set_ylabel("part of all flows")
     panels[0, 0].set_ylim(0, 1)
