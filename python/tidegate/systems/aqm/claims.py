@@ -34,16 +34,16 @@ WHY = {
     "f6-rtt": "behind DualPI2 the largest are 50-50 at 5 ms, 120 and 200 Mbit/s: 50 Prague flows of two packets each exceed the BDP and take "
     "nine tenths of the link; then 50-50 at 10 ms and 25-25 at 5 ms at 120 Mbit/s, where they are the BDP, and 20 ms, where CUBIC should have "
     "0.59 of Prague's rate. 1-1 at 1 Gbit/s is as the paper says",
-    "f6-ctl": "one case is beyond it: behind DualPI2 50-50 at 200 Mbit/s and 5 ms, and at 120 Mbit/s it is 39.2 ms: the minimum windows of the "
+    "f6-ctl": "the longest are behind DualPI2 with 50-50 at 5 ms, 39.7 ms at 200 and 38.2 ms at 120 Mbit/s: the minimum windows of the "
     "Prague flows take nine tenths of the link, and packets in C wait for their turn",
-    "f6-more": "the controller holds the mean of both queues: with 10-10 C has 0.94 to 1.00 of PI2's mean, but 1.01 to 1.16 of its p99; single "
+    "f6-more": "the controller holds the mean of both queues: with 10-10 C has 0.92 to 1.07 of PI2's mean, but 1.01 to 1.16 times its p99; single "
     "flows leave C below its target; L is long where 50 flows of two packets exceed the BDP",
     "f7-cubic": "two cases are beyond it, behind DualPI2: 90-10 at 120 Mbit/s and 5 ms, where the minimum window of two packets exceeds a Prague "
     "flow's share, and 9-1 at 1 Gbit/s and 20 ms (-0.12), where CUBIC should have 0.59 of Prague's rate and has 0.42",
     "s-fair": "with 1-1 behind PI2 Prague takes more than 120 s to its share at 50 ms, too",
-    "s-drop": "with 1-1 a loss costs 0.6 to 6 % at 50 ms, as the queue makes up for it, and hardly a packet is lost alone at 100 ms; with 2-2 to "
-    "25-25 it is 11 to 20 %, with 50-50 7 to 13 %",
-    "c-slow": "T and latency count beside the RTT and the queue's delay, not beside the link's rate: the p99 at 40 Gbit/s is 0.91 to 1.01 of "
+    "s-drop": "with 1-1 a loss costs 2 to 6 % at 50 ms, as the queue makes up for it, and hardly a packet is lost alone at 100 ms; with 2-2 to "
+    "25-25 it is 10 to 19 %, with 50-50 6 to 13 %",
+    "c-slow": "T and latency count beside the RTT and the queue's delay, not beside the link's rate: the p99 at 40 Gbit/s is 0.86 to 0.96 of "
     "that at 1 Gbit/s with the same T and latency",
     "f8-err": "L stands at its step: Prague is marked with 1.0 to 6.8 times 2 p' (in Fig. 6's mixes 1.0 times), so p' is lower than what the "
     "coupling takes it for, and CUBIC gets more",
