@@ -68,17 +68,17 @@ def is_defined(function: Any) -> bool:
     return code is not None and is_users(code.co_filename)
 
 
-def called(function: Callable[..., T], *given: Any) -> T:
-    """What a user's function returns. Raises `TidegateError` for one that does not take these arguments."""
+def called(function: Callable[[Any], T], given: Any) -> T:
+    """What a user's function returns. Raises `TidegateError` for one that does not take one argument."""
     try:
-        inspect.signature(function).bind(*given)
+        inspect.signature(function).bind(given)
     except TypeError as error:
-        kinds = ", ".join(type(one).__name__ for one in given)
-        raise TidegateError(f"{defined(function)} is called with one argument ({kinds}): {error}") from None
+        kind = type(given).__name__
+        raise TidegateError(f"{defined(function)} is called with one argument ({kind}): {error}") from None
     except ValueError:
         # Some of C do not say what they take.
         pass
-    return function(*given)
+    return function(given)
 
 
 def _named(function: Any) -> tuple[str, CodeType | None]:
