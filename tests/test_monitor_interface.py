@@ -107,7 +107,8 @@ def test_both_directions_of_a_connection(pair: tuple[str, str]) -> None:
             resent = transferred.result()
         watched.run(0.2)
         answer = watched.answer()
-        assert watched.end() == []
+        # Processors stamp packets before they queue them: of two directions at once, one can overtake.
+        assert [warning for warning in watched.end() if "are stamped earlier" not in warning] == []
     (there,) = [flow for flow in answer["flows"] if flow["dst_port"] == 80]
     (back,) = [flow for flow in answer["flows"] if flow["src_port"] == 80]
     assert (there["payload_bytes"], there["syn"]) == (BYTES + resent, 1), (there, resent)
