@@ -179,6 +179,17 @@ def test_a_user_s_mistake_is_one_line_with_its_place(here: Path, tidegate: Run, 
     assert "bug" not in ran.err
 
 
+def test_a_figure_that_cannot_be_drawn_again_has_its_place(here: Path, tidegate: Run) -> None:
+    (here / "my.py").write_text(PLAN + ENDS)
+    assert tidegate("run", "./my.py:mine", "--out", "run").code == 0
+    before = (here / "run" / "figure.png").read_bytes()
+    (here / "my.py").write_text(PLAN + ENDS.replace("Figure()", "Figure((1e9, 1e9))"))
+    ran = tidegate("plot", "run", "--source", "./my.py:mine", process=True)
+    assert ran.code == 1, ran.err
+    assert "my.py:17: <lambda>: the figure cannot be drawn: " in ran.err
+    assert (here / "run" / "figure.png").read_bytes() == before
+
+
 def test_a_process_that_ends_before_its_result_is_told_of(here: Path, tidegate: Run) -> None:
     written(here, PLAN.replace("return {", "import os; os._exit(0); return {") + ENDS)
     ran = tidegate("run", "./my.py:mine", "--repeat", "2", process=True)

@@ -28,6 +28,14 @@ def growth(times_s: Floats, count: npt.NDArray[np.int64], edges_s: Floats) -> Fl
     return grown
 
 
+def received_bytes(samples: pl.DataFrame, flow: int, edges_s: Floats) -> Floats:
+    """Bytes that a flow's receiver gets from edge to edge, in seconds, by a run's flow samples; 0 with fewer than two of them."""
+    own = samples.filter(pl.col("flow") == flow).sort("time_s")
+    if own.height < 2:
+        return np.zeros(len(edges_s) - 1)
+    return growth(own["time_s"].to_numpy(), own["bytes_received"].to_numpy(), edges_s)
+
+
 class Noted:
     """The notes of a run by quantity (`SwitchApi.note`), as steps over time."""
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 from tidegate import _core, p4, units
 from tidegate._core import TidegateError
 from tidegate.control import Controller
-from tidegate.control.controller import demand_clock
+from tidegate.control.controller import LIVE_CLOCK, demand_clock
 from tidegate.control.fixed import WithoutFixedParts
 from tidegate.control.readings import Subject
 from tidegate.control.runner import Managed, Runner, failure
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 NOTES = "notes.parquet"
 NOTE = ("time_s", "switch", "quantity", "value")
-CLOCK = 1_000_000
-"""Picoseconds: the unit of a program's timestamps."""
 LAST = 2**64 - 1
 """Picoseconds: what a replay can last at most, 213 days."""
 
@@ -126,7 +124,7 @@ def replay(
     An error in a controller ends the replay with a `TidegateError` that says where; no file is written then.
     """
     for controller in controllers:
-        demand_clock(controller, CLOCK, name, "run it in the simulator")
+        demand_clock(controller, LIVE_CLOCK, name, "run it in the simulator")
     file = Path(out) / NOTES
     if controllers and file.is_dir():
         raise TidegateError(f"{file}: cannot be written: it is a directory; move it, or give another folder")

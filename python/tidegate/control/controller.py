@@ -33,6 +33,10 @@ class Controller:
         """Called for each packet that comes to the switch's `cpu_port`."""
 
 
+LIVE_CLOCK = units.PS_PER_S // 1_000_000
+"""The unit of a program's timestamps outside the simulator, in picoseconds: 1 us, as the reference switch has it."""
+
+
 def demand_clock(controller: Controller, clock: int, switch: str, cure: str = "") -> None:
     """Raise `TidegateError` if a controller's program is written for timestamps in another unit than `clock`, in picoseconds.
 

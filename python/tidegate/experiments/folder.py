@@ -31,7 +31,7 @@ from tidegate._core import TidegateError
 from tidegate.experiments import user_code
 from tidegate.experiments.files import is_reference
 from tidegate.experiments.input_file import differences
-from tidegate.experiments.plan import Run, as_png
+from tidegate.experiments.plan import Plan, Run
 from tidegate.experiments.record import MOST_BYTES, NOT_FINITE, add_journal, not_finite, other, read
 from tidegate.experiments.record import RECORD as RECORD
 from tidegate.experiments.registry import find
@@ -630,6 +630,23 @@ def redraw(folder: Path, source: str | None = None) -> Figure:
 
     The file that a record names is not run by itself: the folder may be a stranger's. Raises `TidegateError`.
     """
+    with user_code.blamed():
+        plan, runs = _read_again(folder, source)
+        return plan.drawn(runs)
+
+
+def replot(folder: Path, source: str | None = None) -> Path:
+    """Redraw the figure of a run's folder from its tables, as `redraw` does, into its file."""
+    with user_code.blamed():
+        plan, runs = _read_again(folder, source)
+        drawn = plan.picture(runs)
+    with replacing(folder / FIGURE) as file:
+        file.write(drawn)
+    return folder / FIGURE
+
+
+def _read_again(folder: Path, source: str | None) -> tuple[Plan, list[Run]]:
+    """What a run's folder holds, to be drawn."""
     answer = read_record(folder)
     if answer.get("interrupted"):
         raise TidegateError(f"{folder} holds a run that was interrupted; run it again to draw it")
@@ -640,7 +657,7 @@ def redraw(folder: Path, source: str | None = None) -> Figure:
     if sweep.is_sweep(answer):
         if "landscape" not in answer:
             raise _no_run(folder, f"{RECORD} is a sweep's and has no landscape")
-        return sweep.redraw(answer)
+        return sweep.recorded_plan(answer), []
     parameters = dict(answer["parameters"])
     parameters.pop("quick", None)
     named = answer.get("source") or answer["experiment"]
@@ -653,8 +670,7 @@ def redraw(folder: Path, source: str | None = None) -> Figure:
     backend = answer.get("backend", "sim")
     for name in parameters.keys() - one.parameters(False, backend).keys():
         raise TidegateError(f"{folder}: {one.no_parameter(name)}")
-    with user_code.blamed():
-        return one.planned(one.recalled(parameters)).drawn(runs_of(folder, answer))
+    return one.planned(one.recalled(parameters)), runs_of(folder, answer)
 
 
 def figure_of(folder: Path) -> bytes | None:
@@ -678,12 +694,3 @@ def write_report(folder: Path, text: str) -> Path:
     with replacing(path) as file:
         file.write(text.encode())
     return path
-
-
-def replot(folder: Path, source: str | None = None) -> Path:
-    """Redraw the figure of a run's folder from its tables, as `redraw` does."""
-    figure = folder / FIGURE
-    drawn = as_png(redraw(folder, source))
-    with replacing(figure) as file:
-        file.write(drawn)
-    return figure

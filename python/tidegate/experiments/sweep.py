@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate._core import TidegateError
 from tidegate.claims import Row
-from tidegate.experiments import user_code
 from tidegate.experiments.answer import Answer
 from tidegate.experiments.input_file import InputFile, recorded
 from tidegate.experiments.landscape import Landscape
@@ -192,7 +191,7 @@ def is_sweep(answer: dict[str, Any]) -> bool:
     return str(answer["experiment"]).startswith(PREFIX)
 
 
-def redraw(answer: dict[str, Any]) -> Figure:
-    """The figure of a sweep's record."""
-    with user_code.blamed():
-        return Landscape(**answer["landscape"]).draw(answer["rows"])
+def recorded_plan(answer: dict[str, Any]) -> Plan:
+    """The plan of a sweep's record, as far as its figure needs it."""
+    landscape = Landscape(**answer["landscape"])
+    return Plan([], lambda _rows: [], lambda _runs: landscape.draw(answer["rows"]))

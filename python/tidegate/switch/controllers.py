@@ -10,15 +10,13 @@ from typing import Self
 from tidegate import logs, units
 from tidegate._core import TidegateError
 from tidegate.control import Controller
-from tidegate.control.controller import demand_clock, period_of
+from tidegate.control.controller import LIVE_CLOCK, demand_clock, period_of
 from tidegate.control.delivery import Mailbox
 from tidegate.control.runner import Managed, Runner, failure
 from tidegate.switch.running import LiveSwitch
 
 log = logs.logger("tidegate.switch")
 
-CLOCK = 1_000_000
-"""Picoseconds: the unit of a program's timestamps."""
 PATIENCE_S = 2.0
 """How long the end waits for a start or a tick."""
 TURN_S = 0.2
@@ -70,7 +68,7 @@ class Controlled:
         """Start them. Raises `TidegateError` for one that fails."""
         for controller in self._controllers:
             period_of(controller)
-            demand_clock(controller, CLOCK, self._live.api.name, "run it in the simulator")
+            demand_clock(controller, LIVE_CLOCK, self._live.api.name, "run it in the simulator")
         self._thread.start()
         while not (self._started.wait(TURN_S) or self._told()):
             pass

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from tidegate.claims import Claim, Row, Unit, between, medians, medians_of_times
 from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, experiment
 from tidegate.hosts.agents import Connection
-from tidegate.measures import growth
+from tidegate.measures import received_bytes
 from tidegate.network import Link, Network, Switch
 from tidegate.plots import all_rows, of_first_seed
 from tidegate.results import Result, jain
@@ -140,11 +140,7 @@ class ByHand(PacingAgent):
 
 def goodput(samples: pl.DataFrame, flow: int, edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Mbit/s that the receiver gets between times in seconds."""
-    own = samples.filter(pl.col("flow") == flow).sort("time_s")
-    if own.height < 2:
-        return np.zeros(len(edges) - 1)
-    received = growth(own["time_s"].to_numpy(), own["bytes_received"].to_numpy(), edges)
-    found: npt.NDArray[np.float64] = received * 8e-6 / np.diff(edges)
+    found: npt.NDArray[np.float64] = received_bytes(samples, flow, edges) * 8e-6 / np.diff(edges)
     return found
 
 

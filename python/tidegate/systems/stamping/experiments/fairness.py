@@ -21,7 +21,7 @@ from tidegate.claims import Claim, Row, Unit, between, medians
 from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, experiment
 from tidegate.hosts.agents import Agent
 from tidegate.hosts.shims import Echo, Insert, Signal
-from tidegate.measures import growth
+from tidegate.measures import received_bytes
 from tidegate.network import Link, Network
 from tidegate.plots import of_first_seed
 from tidegate.results import Result, jain
@@ -136,13 +136,8 @@ def joins(step_s: float) -> Spans:
 def shares(samples: pl.DataFrame, count: int, duration_s: float) -> npt.NDArray[np.float64]:
     """Goodput of each flow in Mbit/s, by flow and interval of `WINDOW_S`."""
     edges = np.arange(0.0, duration_s + WINDOW_S / 2, WINDOW_S)
-    found = np.zeros((count, len(edges) - 1))
-    for number in range(count):
-        own = samples.filter(pl.col("flow") == number).sort("time_s")
-        if own.height > 1:
-            received = growth(own["time_s"].to_numpy(), own["bytes_received"].to_numpy(), edges)
-            found[number] = received * 8e-6 / WINDOW_S
-    return found
+    received = np.array([received_bytes(samples, number, edges) for number in range(count)])
+    return received * 8e-6 / WINDOW_S
 
 
 def settled_ms(rates: npt.NDArray[np.float64]) -> float:

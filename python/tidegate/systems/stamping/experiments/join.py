@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from tidegate.claims import Claim, Row, Unit, between, medians
 from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, experiment
-from tidegate.measures import growth
+from tidegate.measures import received_bytes
 from tidegate.network import Network
 from tidegate.plots import of_first_seed
 from tidegate.results import Result, jain
@@ -103,13 +103,8 @@ class Joining:
     def shares(self, samples: pl.DataFrame) -> npt.NDArray[np.float64]:
         """Goodput of each flow in Gbit/s, by flow and window."""
         edges = np.arange(0.0, self.until_ms * 1e-3 + WINDOW_US * 5e-7, WINDOW_US * 1e-6)
-        found = np.zeros((self.flows, len(edges) - 1))
-        for number in range(self.flows):
-            own = samples.filter(pl.col("flow") == number).sort("time_s")
-            if own.height > 1:
-                got = growth(own["time_s"].to_numpy(), own["bytes_received"].to_numpy(), edges)
-                found[number] = got * 8e-9 / (WINDOW_US * 1e-6)
-        return found
+        received = np.array([received_bytes(samples, number, edges) for number in range(self.flows)])
+        return received * 8e-9 / (WINDOW_US * 1e-6)
 
     def rows(self, result: Result) -> Row:
         """Settling times of the steps with several flows; shares in the later half of each step."""
