@@ -69,6 +69,8 @@ def test_rows_say_what_flows_and_queues_have(tmp_path: Path) -> None:
         looks = notes.filter(pl.col("quantity") == "classes_right")
         right = looks["value"].mean()
         assert row["classes_right"] == (None if right is None else pytest.approx(right))
+        ideal = notes.filter(pl.col("quantity") == "classes_ideal")["value"].mean()
+        assert row["classes_ideal"] == (None if ideal is None else pytest.approx(ideal))
         if right is not None:
             # The run goes on for half as long again as the flows, which are not judged when they have ended.
             last_s = flows["finish_s"].to_numpy().max()

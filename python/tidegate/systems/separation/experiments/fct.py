@@ -30,6 +30,7 @@ from tidegate.plots import all_rows, of_first_seed
 from tidegate.results import Result
 from tidegate.systems.separation.buffers import FLOOR_PACKETS, stanford
 from tidegate.systems.separation.claims import judged
+from tidegate.systems.separation.classes import breaks
 from tidegate.systems.separation.controller import SeparationController
 from tidegate.systems.separation.experiments.long_flows import (
     ARRIVALS,
@@ -88,8 +89,9 @@ WIRE_US = 5
 class Right(Controller):
     """Notes how many of the flows in classes are in the one that their true round-trip times give, and keeps how many are in one.
 
-    The true class is by the controller's breaks. A flow without a sample yet is with the newcomers, in no class; one that has ended is not
-    counted, and while there is none nothing is noted.
+    The true class is by the controller's breaks (`classes_right`), which stay while they fit, and by breaks of the true round-trip times
+    of these flows at the time (`classes_ideal`). A flow without a sample yet is with the newcomers, in no class; one that has ended is
+    not counted, and while there is none nothing is noted.
     """
 
     period = "5 s"
@@ -109,9 +111,10 @@ class Right(Controller):
         if self._of.known:
             self.classified.append(len(found) / len(self._of.known))
         if found:
-            true = np.searchsorted(ends, [self.rtts[flow] for flow in found])
-            right = true == np.fromiter(found.values(), np.intp, len(found))
-            switch.note("classes_right", int(right.sum()) / len(found))
+            times = np.array([self.rtts[flow] for flow in found])
+            of = np.fromiter(found.values(), np.intp, len(found))
+            for quantity, by in (("classes_right", ends), ("classes_ideal", breaks(times, self._of.classes))):
+                switch.note(quantity, int((np.searchsorted(by, times) == of).sum()) / len(found))
 
 
 @dataclass
@@ -245,7 +248,6 @@ class Bed:
         busy_s = sent * 8 / (self.rate_mbps * 1e6)
         work_s = _work_s(starts, starts + times)
         waits = queue.filter(pl.col("packets") > 0)
-        right = result.notes.filter(pl.col("quantity") == "classes_right")["value"]
         classified = [] if self.right is None else self.right.classified
         return {
             "contender": self.contender,
@@ -263,7 +265,7 @@ class Bed:
             "jain": jain(rates),
             "queue_delay_ms_p99": float(waits["queue_delay_ms_p99"].max() or 0.0),  # type: ignore[arg-type]
             "short_delay_ms_p99": _short_delay(waits, self.contender),
-            "classes_right": float(right.mean()) if len(right) else None,  # type: ignore[arg-type]
+            **{quantity: _mean(result.notes, quantity) for quantity in ("classes_right", "classes_ideal")},
             "classified": float(np.mean(classified)) if classified else None,
             # None: a contender without a queue for flows that are not known.
             "newcomers": _newcomers(queue) if self.contender.partition("-")[0] in CLASSED else None,
@@ -271,6 +273,11 @@ class Bed:
             "last_s": last,
             "times_s": times.round(2).tolist(),
         }
+
+
+def _mean(notes: pl.DataFrame, quantity: str) -> float | None:
+    values = notes.filter(pl.col("quantity") == quantity)["value"].to_numpy()
+    return float(values.mean()) if len(values) else None
 
 
 def _newcomers(queues: pl.DataFrame) -> float:
