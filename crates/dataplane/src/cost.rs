@@ -12,6 +12,8 @@ use p4lang::ir::{
     Parser, ParserId, Place, Program, State, Stmt, TableId, Transition,
 };
 
+use p4lang::sizes::trie_width;
+
 use crate::layout::Layout;
 use crate::parser_shape::cyclic;
 
@@ -20,6 +22,9 @@ pub const WORK_BUDGET: u64 = 1 << 22;
 
 /// A call out of native code, with what it does at least.
 const CALL: u64 = 32;
+
+/// A look into a map of prefixes of one length.
+const LENGTH: u64 = 32;
 
 /// Members of a value set are compared as numbers of any width.
 const MEMBER_FIELD: u64 = 64;
@@ -232,11 +237,11 @@ impl<'a> Prices<'a> {
         let key: u64 = table.keys.iter().map(|key| self.expr(&key.expr) + limbs(key.expr.width)).sum();
         let words: u64 = table.keys.iter().map(|key| limbs(key.expr.width)).sum();
         let lpm = table.keys.iter().find(|key| key.kind == MatchKind::Lpm).map(|key| key.expr.width);
-        let lookup = match lpm {
-            // A trie takes a step for each byte of the key; with exact keys beside it, each length is tried.
-            Some(width) if table.keys.len() == 1 => CALL + u64::from(width.div_ceil(8)) * 4,
-            Some(width) => CALL + (u64::from(width) + 1) * (4 + words),
-            None => CALL + 2 * words,
+        let lookup = match (trie_width(&table.kinds()), lpm) {
+            // A trie takes a step for each byte of the key; without one, a map is looked into for each length.
+            (Some(width), _) => CALL + 2 * words + u64::from(width.div_ceil(8)) * 4,
+            (None, Some(width)) => CALL + (u64::from(width) + 1) * (LENGTH + 2 * words),
+            (None, None) => CALL + 2 * words,
         };
         let chosen = table.implementation.and_then(|profile| self.program[profile].selector.as_ref());
         let selector = chosen.map_or(0, |s| self.sum(s.algorithm, &table.selector));

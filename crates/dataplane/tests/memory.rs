@@ -137,6 +137,14 @@ fn a_full_table_takes_what_is_counted() {
     check("hdr.h.a: exact; hdr.h.x: lpm;", "", 1, &mut |n| {
         vec![EntryMatch::Exact(short(n)), EntryMatch::Lpm { value: wide(&mut rng, 2), prefix_len: 128 }]
     });
+    check("hdr.h.w: exact; hdr.h.a: lpm;", "", 1, &mut |n| {
+        vec![EntryMatch::Exact(key(n)), EntryMatch::Lpm { value: short(n), prefix_len: 16 }]
+    });
+    // Too long for a trie.
+    check("hdr.h.y: exact; hdr.h.x: lpm;", "", 1, &mut |_| {
+        let [x, y] = [0, 1].map(|_| wide(&mut rng, 2));
+        vec![EntryMatch::Exact(y), EntryMatch::Lpm { value: x, prefix_len: 128 }]
+    });
     check("hdr.h.w: ternary;", "", 1, &mut |n| {
         vec![EntryMatch::Ternary { value: key(n), mask: 0xffff_ffffu32.into() }]
     });

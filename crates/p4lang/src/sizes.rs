@@ -21,10 +21,13 @@ const KEY: u128 = 64;
 const NUMBER: u128 = 24;
 /// Bytes of a list of words beside them.
 const LIST: u128 = 24;
+/// A table with one lpm key and exact keys has a trie of all of them, the exact ones first, if they come to no more bits than this:
+/// an IPv6 address and a number of 64 bits. With more of them a trie would need several kilobytes for an entry.
+const TRIE_BITS: u32 = 192;
 /// A node of the trie of a table with one lpm key, and a prefix in it.
 const NODE: u128 = 152;
 const PREFIX: u128 = 160;
-/// Its place in a map, of an entry with an lpm key beside exact ones.
+/// Its place in a map, of an entry with an lpm key beside exact ones that has no trie.
 const MAPPED: u128 = 128;
 /// In a table with priorities: a mask, of which each entry may have one of its own, with the words of all keys several times; a bucket,
 /// of which there are two for each of up to four ranges; a range in a bucket that has several.
@@ -180,20 +183,27 @@ fn entry(program: &Program, table: &Table) -> u128 {
     let data = 2 * most_data(program, table.actions.iter().map(|a| a.action)) + LIST;
     let of = |kind| table.keys.iter().filter(|key| key.kind == kind).count();
     let (exact, lpm) = (of(MatchKind::Exact), of(MatchKind::Lpm));
-    let index = match (&table.keys[..], lpm) {
-        ([only], 1) => {
-            let size = u128::from(table.size).max(1);
-            PREFIX + NODE.saturating_mul(nodes(only.expr.width, size)).div_ceil(size)
-        }
-        (keys, 0) if exact == keys.len() => key_words,
-        (keys, 1) if exact + 1 == keys.len() => MAPPED + key_words,
-        _ => {
-            let ranges = of(MatchKind::Range);
-            let several = if ranges > 1 { RANGE * ranges as u128 } else { 0 };
-            MASK + key_words / 8 * MASK_WORD + (BUCKET + several) * (1 << ranges.min(COVERED))
-        }
+    let index = if let Some(width) = trie_width(&table.kinds()) {
+        let size = u128::from(table.size).max(1);
+        PREFIX + NODE.saturating_mul(nodes(width, size)).div_ceil(size)
+    } else if lpm <= 1 && exact + lpm == table.keys.len() {
+        key_words + MAPPED * lpm as u128
+    } else {
+        let ranges = of(MatchKind::Range);
+        let several = if ranges > 1 { RANGE * ranges as u128 } else { 0 };
+        MASK + key_words / 8 * MASK_WORD + (BUCKET + several) * (1 << ranges.min(COVERED))
     };
     ENTRY + keys + data + index
+}
+
+/// Bits of the trie of a table with keys of these kinds and widths: of an lpm key, and of exact ones beside it. `None`: it has none.
+pub fn trie_width(keys: &[(MatchKind, u32)]) -> Option<u32> {
+    let of = |kind| keys.iter().filter(|key| key.0 == kind).count();
+    if of(MatchKind::Lpm) != 1 || of(MatchKind::Exact) + 1 != keys.len() {
+        return None;
+    }
+    let width = keys.iter().fold(0u32, |sum, key| sum.saturating_add(key.1));
+    (keys.len() == 1 || width <= TRIE_BITS).then_some(width)
 }
 
 /// Nodes that a trie of one byte a level has for so many prefixes of values of one width at most.

@@ -21,7 +21,7 @@ const INTERPRETED: u64 = WORK_BUDGET / 32;
 const NEXT: &str = "m.i = (m.i ^ (bit<32>)m.v) * 1664525 + 1013904223;";
 
 /// Name, members of the metadata, declarations, statements of an endless loop.
-const DEAREST: [(&str, &str, &str, &str); 14] = [
+const DEAREST: [(&str, &str, &str, &str); 16] = [
     ("additions", "", "", "m.n = m.n + m.i;"),
     ("divisions", "", "", "m.v = m.v / ((bit<64>)m.n | 3) + 0x7fffffffffffffff;"),
     ("wide products", "bit<4096> w;", "", "m.w = m.w * m.w + 3;"),
@@ -39,6 +39,18 @@ const DEAREST: [(&str, &str, &str, &str); 14] = [
         "",
         "action a(bit<32> x) { m.n = x; } table t { key = { m.i: exact; } actions = { a; } size = 100000; default_action = a(1); }",
         "t.apply(); m.i = (m.i * 1664525 + 1013904223) & 0x1ffff;",
+    ),
+    (
+        "lookups of prefixes",
+        "bit<64> u;",
+        "action a(bit<32> x) { m.n = x; } table t { key = { m.v: lpm; m.u: exact; } actions = { a; } size = 100000; default_action = a(1); }",
+        "t.apply(); m.v = m.v * 0x5851f42d4c957f2d + 1442695040888963407;",
+    ),
+    (
+        "lookups by length",
+        "bit<256> w;",
+        "action a(bit<32> x) { m.n = x; } table t { key = { m.v: lpm; m.w: exact; } actions = { a; } size = 100000; default_action = a(1); }",
+        "t.apply(); m.v = m.v * 0x5851f42d4c957f2d + 1442695040888963407;",
     ),
     (
         "lookups by mask",
@@ -87,14 +99,20 @@ fn text(metadata: &str, ingress: (&str, &str), egress: (&str, &str)) -> String {
 fn fill(pipeline: &mut Pipeline, name: &str) {
     for number in 0..100_000u32 {
         let matched = match name {
-            "lookups" => EntryMatch::Exact(number.into()),
+            "lookups" => vec![EntryMatch::Exact(number.into())],
+            "lookups of prefixes" | "lookups by length" => {
+                // Of all lengths, most of them of 20 bits and more.
+                let prefix_len = if number < 64 { 64 - number } else { 20 + number % 45 };
+                let value = u64::from(number).reverse_bits() >> (64 - prefix_len) << (64 - prefix_len);
+                vec![EntryMatch::Lpm { value: value.into(), prefix_len }, EntryMatch::Exact(0u8.into())]
+            }
             "lookups by mask" => {
                 let mask = number.reverse_bits() | 1;
-                EntryMatch::Ternary { value: (number & mask).into(), mask: mask.into() }
+                vec![EntryMatch::Ternary { value: (number & mask).into(), mask: mask.into() }]
             }
             _ => return,
         };
-        setup::add(pipeline, "t", vec![matched], "a", &[u64::from(number)]);
+        setup::add(pipeline, "t", matched, "a", &[u64::from(number)]);
     }
 }
 

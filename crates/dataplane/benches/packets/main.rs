@@ -204,12 +204,16 @@ fn main() {
     ];
     let names = || all.map(|(name, _)| name).join(", ");
     if options.iter().any(|option| ["--help", "-h"].contains(&option.as_str())) {
-        println!("packets [--json] [part...]\n\nMeasures all parts, or those that are named: {}.", names());
+        println!(
+            "packets [--json] [--each] [part...]\n\nMeasures all parts, or those that are named: {}. --each: `dearest` shows each of its programs.",
+            names()
+        );
         return;
     }
     // Cargo says `--bench`.
-    if let Some(unknown) = options.iter().find(|option| !["--json", "--bench"].contains(&option.as_str())) {
-        eprintln!("there is no option {unknown}; the only ones are --json and --help");
+    let known = ["--json", "--each", "--bench"];
+    if let Some(unknown) = options.iter().find(|option| !known.contains(&option.as_str())) {
+        eprintln!("there is no option {unknown}; the only ones are --json, --each and --help");
         std::process::exit(2);
     }
     if let Some(unknown) = parts.iter().find(|part| all.iter().all(|(name, _)| name != *part)) {

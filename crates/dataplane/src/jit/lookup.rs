@@ -1,5 +1,5 @@
-//! Lookups: where an exact key of few words or a prefix of at most 64 bits leads is found in place, else by one call of the table's
-//! lookup. What is found is the address of a row, see [`Rows`](crate::state::rows::Rows); the default's, if nothing matches.
+//! Lookups: where exact keys of few words, or a prefix of at most 192 bits with exact keys beside it, lead is found in place, else by
+//! one call of the table's lookup. What is found is the address of a row, see [`Rows`](crate::state::rows::Rows); the default's, if nothing matches.
 //!
 //! What a search reads is written by the control plane only, so not while the function runs. The state is that of the program
 //! ([`crate::state::shape`]), so that each table has the kind of index and the rows that its declaration says.
@@ -9,12 +9,15 @@ use std::mem::offset_of;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{InstBuilder, Value};
+use cranelift_frontend::Variable;
 use p4lang::ir::{MatchKind, TableId};
+use p4lang::sizes::trie_width;
+use smallvec::SmallVec;
 
 use super::function::{Gen, Limbs, Region};
 use super::services;
 use crate::state::exact::{GROUP, Packing, ROW, TAKEN, direct, grouped, multiplier};
-use crate::state::lpm::{DENSE, HEAD, NONE, Places};
+use crate::state::lpm::{self, DENSE, HEAD, NONE, Order, Places};
 use crate::state::rows::Shape;
 use crate::state::table::{Searched, TableState, prioritised};
 use crate::state::{Counted, State};
@@ -49,20 +52,17 @@ impl Gen<'_, '_> {
         if let Some(bits) = direct(declared) {
             return self.search_direct(&table, key[0], bits);
         }
-        match &declared.keys[..] {
-            [only] if only.kind == MatchKind::Lpm && only.expr.width <= 64 => {
-                return self.search_trie(&table, key[0], only.expr.width);
-            }
-            keys if shape.key <= MOST_WORDS && keys.iter().all(|key| key.kind == MatchKind::Exact) => {
-                let widths: Vec<u32> = keys.iter().map(|key| key.expr.width).collect();
-                return self.search_exact(
-                    &table,
-                    &Packing::of(&widths),
-                    key,
-                    grouped(declared.size as usize),
-                );
-            }
-            _ => {}
+        let kinds = declared.kinds();
+        if let Some(width) = trie_width(&kinds)
+            && width <= 64 * lpm::MOST_WORDS as u32
+        {
+            let parts = Order::of(&kinds).parts;
+            let key = self.joined(parts.iter().rev().map(|(word, bits)| (key[*word], *bits)));
+            return self.search_trie(&table, &key, width);
+        }
+        if shape.key <= MOST_WORDS && kinds.iter().all(|key| key.0 == MatchKind::Exact) {
+            let widths: Vec<u32> = kinds.iter().map(|key| key.1).collect();
+            return self.search_exact(&table, &Packing::of(&widths), key, grouped(declared.size as usize));
         }
         let words = self.iconst(key.len() as u64);
         let key = self.spill(key);
@@ -86,17 +86,23 @@ impl Gen<'_, '_> {
         if packing.bits.is_empty() {
             return key.into();
         }
-        let mut words: [Option<Value>; 2] = [None; 2];
+        let bits = packing.bits.iter().map(|bits| u32::from(*bits));
+        self.joined(key.iter().copied().zip(bits).rev())
+    }
+
+    /// The number that words of so many bits come to behind each other, the least significant ones first.
+    fn joined(&mut self, parts: impl Iterator<Item = (Value, u32)>) -> Limbs {
+        let mut words: [Option<Value>; lpm::MOST_WORDS] = [None; lpm::MOST_WORDS];
         let mut from = 0;
-        for (value, bits) in key.iter().zip(&packing.bits).rev() {
+        for (value, bits) in parts {
             let (word, shift) = ((from / 64) as usize, from % 64);
-            let low = self.shl_const(*value, shift);
+            let low = self.shl_const(value, shift);
             self.or_into(&mut words[word], low);
-            if shift + u32::from(*bits) > 64 {
-                let high = self.shr_const(*value, 64 - shift);
+            if shift + bits > 64 {
+                let high = self.shr_const(value, 64 - shift);
                 self.or_into(&mut words[word + 1], high);
             }
-            from += u32::from(*bits);
+            from += bits;
         }
         words.into_iter().flatten().collect()
     }
@@ -203,8 +209,33 @@ impl Gen<'_, '_> {
         self.b.ins().select(less, a, b)
     }
 
-    /// See [`crate::state::lpm`].
-    fn search_trie(&mut self, table: &Table, key: Value, width: u32) -> Value {
+    fn define(&mut self, variables: &[Variable], values: &[Value]) {
+        for (variable, value) in variables.iter().zip(values) {
+            self.b.def_var(*variable, *value);
+        }
+    }
+
+    /// Words, the most significant first, shifted to the left by fewer than 64 bits.
+    fn moved(
+        &mut self,
+        words: &[Value],
+        by: impl Fn(&mut Self, Value) -> Value,
+        behind: impl Fn(&mut Self, Value) -> Value,
+    ) -> Limbs {
+        let mut out = Limbs::new();
+        for (at, word) in words.iter().enumerate() {
+            let mut moved = by(self, *word);
+            if let Some(next) = words.get(at + 1) {
+                let low = behind(self, *next);
+                moved = self.b.ins().bor(moved, low);
+            }
+            out.push(moved);
+        }
+        out
+    }
+
+    /// See [`crate::state::lpm`]. The key's least significant word is the first.
+    fn search_trie(&mut self, table: &Table, key: &[Value], width: u32) -> Value {
         let Places { words, root, way_bytes, way_mask, way_levels, way_at, way_best } = table.searched.trie;
         let field = |g: &mut Self, offset: usize| {
             let value =
@@ -212,26 +243,47 @@ impl Gen<'_, '_> {
             g.extend(value)
         };
         let words = self.load_fixed(I64, Region::State, table.at, words as i32);
-        let [rest, left, node, best] = [(); 4].map(|()| self.variable());
-        let all = self.shl_const(key, 64 - width);
+        let [left, node, best] = [(); 3].map(|()| self.variable());
+        let rest: SmallVec<[Variable; lpm::MOST_WORDS]> = key.iter().map(|_| self.variable()).collect();
+        let unused = 64 * key.len() as u32 - width;
+        let key: Limbs = key.iter().rev().copied().collect();
+        let all = match unused {
+            0 => key,
+            _ => self.moved(
+                &key,
+                |g, word| g.shl_const(word, unused),
+                |g, next| g.shr_const(next, 64 - unused),
+            ),
+        };
         let levels = self.iconst(u64::from(width.div_ceil(8)));
         let none = self.iconst(u64::from(NONE));
         let root = field(self, root);
-        for (variable, value) in [(rest, all), (left, levels), (node, root), (best, none)] {
+        for (variable, value) in [(left, levels), (node, root), (best, none)] {
             self.b.def_var(variable, value);
         }
+        self.define(&rest, &all);
         let bytes = self.load_fixed(I64, Region::State, table.at, way_bytes as i32);
         let mask = self.load_fixed(I64, Region::State, table.at, way_mask as i32);
-        let beginning = self.b.ins().band(all, mask);
+        let beginning = self.b.ins().band(all[0], mask);
         let on_way = self.b.ins().icmp(IntCC::Equal, beginning, bytes);
         self.when(on_way, |g| {
             let gone = field(g, way_levels);
             let behind = g.b.ins().isub(levels, gone);
             let bits = g.shl_const(gone, 3);
-            // The way may be all of the key.
-            let shifted = g.b.ins().ishl(all, bits);
+            // Of at most 56.
+            let moved = g.moved(
+                &all,
+                |g, word| g.b.ins().ishl(word, bits),
+                |g, next| {
+                    let most = g.iconst(63);
+                    let back = g.b.ins().isub(most, bits);
+                    let next = g.shr_const(next, 1);
+                    g.b.ins().ushr(next, back)
+                },
+            );
+            g.define(&rest, &moved);
             let (at, value) = (field(g, way_at), field(g, way_best));
-            for (variable, value) in [(rest, shifted), (left, behind), (node, at), (best, value)] {
+            for (variable, value) in [(left, behind), (node, at), (best, value)] {
                 g.b.def_var(variable, value);
             }
         });
@@ -242,8 +294,9 @@ impl Gen<'_, '_> {
         let more = self.b.use_var(left);
         self.branch(more, level, done);
         self.start(level);
-        let (key, at) = (self.b.use_var(rest), self.b.use_var(node));
-        let byte = self.shr_const(key, 56);
+        let at = self.b.use_var(node);
+        let key: Limbs = rest.iter().map(|word| self.b.use_var(*word)).collect();
+        let byte = self.shr_const(key[0], 56);
         let plain = self.b.ins().band_imm_u(at, i64::from(DENSE));
         self.branch(plain, dense, counted);
         self.start(dense);
@@ -257,7 +310,7 @@ impl Gen<'_, '_> {
         self.start(counted);
         let at_node = self.shl_const(at, 3);
         let at_node = self.b.ins().iadd(words, at_node);
-        let which = self.shr_const(key, 62);
+        let which = self.shr_const(key[0], 62);
         let place = self.shl_const(which, 3);
         let place = self.b.ins().iadd(at_node, place);
         let starts = self.load(I64, Region::State, place, 0);
@@ -282,11 +335,12 @@ impl Gen<'_, '_> {
         let before = self.b.use_var(best);
         let value = self.b.ins().select(nothing, before, value);
         let child = self.shr_const(found, 32);
-        let key = self.shl_const(key, 8);
+        let key = self.moved(&key, |g, word| g.shl_const(word, 8), |g, next| g.shr_const(next, 56));
+        self.define(&rest, &key);
         let fewer = self.add_const(more, -1);
         // Behind the last node nothing is found.
         let fewer = self.b.ins().select(child, fewer, child);
-        for (variable, value) in [(rest, key), (left, fewer), (node, child), (best, value)] {
+        for (variable, value) in [(left, fewer), (node, child), (best, value)] {
             self.b.def_var(variable, value);
         }
         self.jump(look);

@@ -5,14 +5,18 @@
 //! counting bits. A node lies in one piece, so that a lookup touches a cache line or two a level, at `ceil(width / 8)`
 //! levels, however many prefixes there are. Where the processor counts bits by one instruction, a walk built for that is
 //! chosen when it runs; native code has the walk in place.
+//!
+//! Keys of a table that are to be equal come before the prefix, all as one number ([`Order`]).
 
 use std::mem::offset_of;
 
+use p4lang::ir::MatchKind;
 use p4lang::sizes::nodes;
 use smallvec::SmallVec;
 
 use super::lines::Lines;
 use super::pieces::make_room;
+use super::words::words;
 
 /// No prefix; no parent.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -38,6 +42,61 @@ impl Run {
     fn decoded(word: u64) -> Run {
         Run { value: word as u32, child: (word >> 32) as u32 }
     }
+}
+
+/// Words of a key that is walked word by word; wider ones are walked by a call for each byte.
+pub(crate) const MOST_WORDS: usize = 3;
+
+/// Levels of a [`Way`] at most: what is left of a key's first word is shifted by so many bytes.
+const MOST_WAY: u32 = 7;
+
+/// How the words of a table's keys become one number: those of exact keys in their order, then the prefix's. For each word, the most
+/// significant of the number first: its place among the words of the keys, and its bits.
+#[derive(Debug, Clone)]
+pub(crate) struct Order {
+    pub parts: Box<[(usize, u32)]>,
+    /// Bits of the exact keys.
+    exact: u32,
+}
+
+impl Order {
+    pub fn of(keys: &[(MatchKind, u32)]) -> Order {
+        let (mut parts, mut prefix, mut at) = (Vec::new(), Vec::new(), 0);
+        for (kind, width) in keys {
+            let into = if *kind == MatchKind::Lpm { &mut prefix } else { &mut parts };
+            let given = words(*width);
+            // The most significant word has the bits that are left.
+            into.extend((0..given).rev().map(|word| (at + word, (width - 64 * word as u32).min(64))));
+            at += given;
+        }
+        let exact = parts.iter().map(|(_, bits)| bits).sum();
+        parts.append(&mut prefix);
+        Order { parts: parts.into(), exact }
+    }
+
+    /// The length of a prefix, with the exact keys before it.
+    pub fn length(&self, prefix: u32) -> u32 {
+        self.exact + prefix
+    }
+
+    /// The number, its least significant word first, from the words of the keys.
+    #[inline]
+    pub fn joined(&self, key: &[u64]) -> [u64; MOST_WORDS] {
+        let mut all = [0; MOST_WORDS];
+        for (word, bits) in &self.parts {
+            for at in (1..MOST_WORDS).rev() {
+                all[at] = shifted(all[at], all[at - 1], *bits);
+            }
+            all[0] = shifted(all[0], 0, *bits) | key[*word];
+        }
+        all
+    }
+}
+
+/// A word shifted to the left by 1 to 64 bits, and behind it those of the next one.
+#[inline(always)]
+fn shifted(word: u64, next: u64, bits: u32) -> u64 {
+    word << (bits - 1) << 1 | next >> (64 - bits)
 }
 
 /// Where native code finds what a walk needs: offsets, given where the trie is.
@@ -90,11 +149,11 @@ struct Parts {
     room: u32,
 }
 
-/// The bytes that all longer prefixes begin with: the way from the root to the first node that has a choice. Keys of up to 64
-/// bits that begin with them start there.
+/// The bytes that all longer prefixes begin with, up to [`MOST_WAY`]: the way from the root to the first node that has a choice. Keys
+/// of up to [`MOST_WORDS`] words that begin with them start there.
 #[derive(Debug, Clone, Copy, Default)]
 struct Way {
-    /// With the key's top bit as that of the word.
+    /// With the key's top bit as the top one.
     bytes: u64,
     mask: u64,
     levels: u32,
@@ -172,33 +231,56 @@ impl Lpm {
 
     #[inline(always)]
     fn walk(&self, key: &[u64]) -> Option<u32> {
-        let mut best = NONE;
-        let mut at = self.root;
-        let levels = self.width.div_ceil(8);
-        if self.width <= 64 {
-            let mut key = *key.first()? << (64 - self.width);
-            let mut left = levels;
-            let way = &self.way;
-            if key & way.mask == way.bytes {
-                (best, at) = (way.best, way.at);
-                left -= way.levels;
-                key <<= 8 * way.levels;
+        match words(self.width) {
+            1 => self.walk_words::<1>(key),
+            2 => self.walk_words::<2>(key),
+            MOST_WORDS => self.walk_words::<MOST_WORDS>(key),
+            _ => self.walk_bytes(key),
+        }
+    }
+
+    #[inline(always)]
+    fn walk_words<const N: usize>(&self, key: &[u64]) -> Option<u32> {
+        let key = key.first_chunk::<N>()?;
+        // The most significant word first, and the key's top bit as the top one.
+        let mut rest = [0; N];
+        let unused = 64 * N as u32 - self.width;
+        for (at, word) in rest.iter_mut().enumerate() {
+            let next = if at + 1 < N { key[N - 2 - at] } else { 0 };
+            *word = key[N - 1 - at] << unused | next >> 1 >> (63 - unused);
+        }
+        let (mut best, mut at, mut left) = (NONE, self.root, self.width.div_ceil(8));
+        let way = &self.way;
+        if rest[0] & way.mask == way.bytes {
+            (best, at) = (way.best, way.at);
+            left -= way.levels;
+            let bits = 8 * way.levels;
+            for at in 0..N {
+                let next = if at + 1 < N { rest[at + 1] } else { 0 };
+                rest[at] = rest[at] << bits | next >> 1 >> (63 - bits);
             }
-            while left > 0 {
-                let run = self.run(at, (key >> 56) as u8);
-                best = if run.value == NONE { best } else { run.value };
-                at = run.child;
-                key <<= 8;
-                left = if at == EMPTY { 0 } else { left - 1 };
+        }
+        while left > 0 {
+            let run = self.run(at, (rest[0] >> 56) as u8);
+            best = if run.value == NONE { best } else { run.value };
+            at = run.child;
+            for at in 0..N {
+                let next = if at + 1 < N { rest[at + 1] } else { 0 };
+                rest[at] = shifted(rest[at], next, 8);
             }
-        } else {
-            for level in 0..levels {
-                let run = self.run(at, self.byte(key, level));
-                best = if run.value == NONE { best } else { run.value };
-                at = run.child;
-                if at == EMPTY {
-                    break;
-                }
+            left = if at == EMPTY { 0 } else { left - 1 };
+        }
+        (best != NONE).then_some(best)
+    }
+
+    fn walk_bytes(&self, key: &[u64]) -> Option<u32> {
+        let (mut best, mut at) = (NONE, self.root);
+        for level in 0..self.width.div_ceil(8) {
+            let run = self.run(at, self.byte(key, level));
+            best = if run.value == NONE { best } else { run.value };
+            at = run.child;
+            if at == EMPTY {
+                break;
             }
         }
         (best != NONE).then_some(best)
@@ -302,7 +384,7 @@ impl Lpm {
         let mut way = Way { at: self.root, best: NONE, ..Way::default() };
         let mut parts = &self.parts[0];
         while let [(byte, child)] = parts.children[..]
-            && self.width <= 64
+            && way.levels < MOST_WAY
         {
             let run = self.run(way.at, byte);
             way.best = if run.value == NONE { way.best } else { run.value };

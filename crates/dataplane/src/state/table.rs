@@ -1,8 +1,8 @@
 //! A table's entries, and finding the one that matches.
 //!
 //! Keys are words: for each key in order `ceil(width / 64)` words, least significant first. Tables of exact keys have an index of
-//! their rows ([`super::exact`]), tables with a single lpm key a trie, those that have exact keys
-//! beside it one hash map per prefix length, longest first; everything else is searched by masks ([`super::ternary`]).
+//! their rows ([`super::exact`]), tables with an lpm key, or with one beside exact keys, a trie ([`super::lpm`]); where its keys would
+//! be too long, one hash map per prefix length, longest first. Everything else is searched by masks ([`super::ternary`]).
 //! A smaller priority number wins, as in the reference switch; of equal ones the entry that was added first.
 
 pub(crate) mod undo;
@@ -12,11 +12,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::mem::offset_of;
 
 use p4lang::ir::{EntryMatch, MatchKind, Program, Table, TableId};
+use p4lang::sizes::trie_width;
 
 use super::aging::Aging;
 use super::exact::{Exact, Packing, direct};
 use super::lines::Lines;
-use super::lpm::{Lpm, Places};
+use super::lpm::{Lpm, Order, Places};
 use super::meter::{Color, MeterCell};
 use super::pieces::{Counts, Pieces, make_room};
 use super::rows::{Rows, Shape};
@@ -59,8 +60,8 @@ type Map = Pieces<Words, u32>;
 enum Index {
     /// See [`TableState::exact`].
     Exact,
-    /// A single lpm key: see [`TableState::trie`].
-    Trie,
+    /// An lpm key, or one beside exact keys in such an order: see [`TableState::trie`].
+    Trie(Option<Order>),
     /// Position of the lpm key's words in the key, its width, and maps by prefix length, longest first.
     Lpm { at: usize, width: u32, lengths: Vec<(u32, Map)> },
     /// By priority.
@@ -393,7 +394,8 @@ impl TableState {
         let row = |handle: Option<u32>| handle.map_or(0, |handle| self.rows.start(handle + 1));
         match &self.index {
             Index::Exact => (self.exact.get(&self.rows, key), 0),
-            Index::Trie => (row(self.trie.lookup(key)), 0),
+            Index::Trie(None) => (row(self.trie.lookup(key)), 0),
+            Index::Trie(Some(order)) => (row(self.trie.lookup(&order.joined(key))), 0),
             Index::Lpm { at, width, lengths } => (row(lookup_lpm(key, *at, *width, lengths)), 0),
             Index::Ordered(ordered) => {
                 let (found, work) = ordered.ternary.search(key);
@@ -434,7 +436,10 @@ impl TableState {
                 let row = self.exact.get(&self.rows, &key_words(matches, &self.widths));
                 self.rows.number(row).checked_sub(1)
             }
-            Index::Trie => self.trie.find(&key_words(matches, &self.widths), prefix_length(matches)),
+            Index::Trie(order) => {
+                let (key, length) = trie_key(order.as_ref(), matches, &self.widths);
+                self.trie.find(&key, length)
+            }
             Index::Lpm { lengths, .. } => {
                 let length = prefix_length(matches);
                 let map = &lengths.iter().find(|(l, _)| *l == length)?.1;
@@ -483,7 +488,10 @@ impl TableState {
                 self.rows.set_key(handle + 1, &self.exact.packed(&words));
                 self.exact.insert(&self.rows, self.rows.start(handle + 1));
             }
-            Index::Trie => self.trie.insert(&words, prefix_length(&entry.matches), handle),
+            Index::Trie(order) => {
+                let (key, length) = trie_key(order.as_ref(), &entry.matches, &self.widths);
+                self.trie.insert(&key, length, handle);
+            }
             Index::Lpm { lengths, .. } => {
                 let length = prefix_length(&entry.matches);
                 let at = lengths.partition_point(|(l, _)| *l > length);
@@ -519,8 +527,9 @@ impl TableState {
         let words = key_words(&entry.matches, &self.widths);
         match &mut self.index {
             Index::Exact => self.exact.remove(&self.rows, &self.exact.packed(&words)),
-            Index::Trie => {
-                self.trie.remove(&words, prefix_length(&entry.matches));
+            Index::Trie(order) => {
+                let (key, length) = trie_key(order.as_ref(), &entry.matches, &self.widths);
+                self.trie.remove(&key, length);
             }
             Index::Lpm { lengths, .. } => {
                 let length = prefix_length(&entry.matches);
@@ -620,24 +629,38 @@ fn empty_index(widths: &[u32], kinds: &[MatchKind], size: usize) -> Index {
     if by_priority(kinds) {
         return Index::Ordered(Ordered { ternary: Ternary::new(size), known: BTreeMap::new() });
     }
-    let lpm: Vec<usize> =
-        kinds.iter().enumerate().filter(|(_, k)| **k == MatchKind::Lpm).map(|(i, _)| i).collect();
-    match lpm[..] {
-        [_] if kinds.len() == 1 => Index::Trie,
-        [only] => Index::Lpm {
-            at: widths[..only].iter().map(|w| words(*w)).sum(),
-            width: widths[only],
+    let keys = paired(widths, kinds);
+    if trie_width(&keys).is_some() {
+        return Index::Trie((keys.len() > 1).then(|| Order::of(&keys)));
+    }
+    match kinds.iter().position(|kind| *kind == MatchKind::Lpm) {
+        Some(lpm) => Index::Lpm {
+            at: widths[..lpm].iter().map(|w| words(*w)).sum(),
+            width: widths[lpm],
             lengths: Vec::new(),
         },
-        _ => Index::Exact,
+        None => Index::Exact,
     }
 }
 
 /// Of a table of another kind there is next to nothing.
 fn empty_trie(widths: &[u32], kinds: &[MatchKind], size: usize) -> Lpm {
-    match (widths, kinds) {
-        ([width], [MatchKind::Lpm]) => Lpm::with_room(*width, size as u64),
-        _ => Lpm::new(0),
+    match trie_width(&paired(widths, kinds)) {
+        Some(width) => Lpm::with_room(width, size as u64),
+        None => Lpm::new(0),
+    }
+}
+
+fn paired(widths: &[u32], kinds: &[MatchKind]) -> Vec<(MatchKind, u32)> {
+    kinds.iter().copied().zip(widths.iter().copied()).collect()
+}
+
+/// An entry's key in the trie, and the length of its prefix there.
+fn trie_key(order: Option<&Order>, matches: &[EntryMatch], widths: &[u32]) -> (Words, u32) {
+    let (words, length) = (key_words(matches, widths), prefix_length(matches));
+    match order {
+        Some(order) => (Box::new(order.joined(&words)), order.length(length)),
+        None => (words, length),
     }
 }
 

@@ -70,7 +70,7 @@ fn interpreter_and_jit_agree() {
     let packets = setting("TIDEGATE_PACKETS", 150);
     let (mut reasons, mut digests, mut copies) = (BTreeSet::new(), 0, 0);
     let mut programs = 0;
-    for seed in seeds(setting("TIDEGATE_PROGRAMS", 60)) {
+    for seed in seeds(setting("TIDEGATE_PROGRAMS", 600)) {
         programs += 1;
         let mut rng = SplitMix::new(seed);
         let source = program::generate(&mut rng);
@@ -158,7 +158,7 @@ fn shallow(source: &str) -> String {
 
 #[test]
 fn headers_that_are_not_written_yet_make_no_difference() {
-    let (programs, first) = (setting("TIDEGATE_PROGRAMS", 60), setting("TIDEGATE_SEED", 1));
+    let (programs, first) = (setting("TIDEGATE_PROGRAMS", 600), setting("TIDEGATE_SEED", 1));
     let (mut left, mut unwritten) = (0, 0);
     for seed in first..first + programs {
         let mut rng = SplitMix::new(seed);

@@ -102,6 +102,13 @@ pub struct Table {
     pub support_timeout: bool,
 }
 
+impl Table {
+    /// Kind and width of each key.
+    pub fn kinds(&self) -> Vec<(MatchKind, u32)> {
+        self.keys.iter().map(|key| (key.kind, key.expr.width)).collect()
+    }
+}
+
 #[derive(Debug, Clone)]
 pub struct Key {
     /// `@name` or the expression as written.

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use p4lang::ir::EntryMatch;
+use num_bigint::BigUint;
+use p4lang::ir::{EntryMatch, MatchKind};
 use units::SplitMix;
 
 use crate::jit::Jit;
@@ -12,7 +13,8 @@ use crate::pipeline::Pipeline;
 use crate::state::exact::alike;
 use crate::state::table::Target;
 
-/// Keys of a prefix, of words that are packed into one and into two, and of more than are packed; then registers, indexed in all ways
+/// Keys of a prefix, of words that are packed into one and into two, and of more than are packed; prefixes of one to three words beside
+/// exact keys and alone, and of more; then registers, indexed in all ways
 /// in which an index may be shown to be small enough, or not quite.
 const SOURCE: &str = r#"
 #include <core.p4>
@@ -38,9 +40,15 @@ control I(inout H hdr, inout M m, inout standard_metadata_t sm) {
     table many { key = { hdr.h.e : exact; hdr.h.f : exact; hdr.h.b : exact; hdr.h.c : exact; } actions = { four; } default_action = four(99); size = 4096; }
     action at(bit<32> by) { hdr.h.sum = hdr.h.sum ^ by; }
     table narrow { key = { hdr.h.d : exact; } actions = { at; } default_action = at(0x100); size = 256; }
+    table beside { key = { hdr.h.b : exact; hdr.h.a : lpm; } actions = { at; } default_action = at(0x20000); size = 4095; }
+    table before { key = { hdr.h.f : lpm; hdr.h.e : exact; hdr.h.d : exact; } actions = { at; } default_action = at(0x40000); size = 4095; }
+    table between { key = { hdr.h.e : exact; hdr.h.f : lpm; hdr.h.a : exact; hdr.h.b : exact; } actions = { at; } default_action = at(0x80000); size = 4095; }
+    table whole { key = { hdr.h.f ++ hdr.h.d ++ hdr.h.e ++ hdr.h.c : lpm @name("all"); } actions = { at; } default_action = at(0x100000); size = 4095; }
+    table over { key = { hdr.h.e ++ hdr.h.e ++ hdr.h.e : exact @name("thrice"); hdr.h.d : lpm; } actions = { at; } default_action = at(0x200000); size = 4095; }
     apply {
         sm.egress_spec = 1;
         prefixes.apply(); word.apply(); words.apply(); many.apply(); narrow.apply();
+        beside.apply(); before.apply(); between.apply(); whole.apply(); over.apply();
         bit<32> got;
         m.small = hdr.h.b[8:0];
         m.wide = hdr.h.b[9:0];
@@ -68,6 +76,15 @@ fn value(rng: &mut SplitMix, width: u32) -> u64 {
         1 => (any % 4) << (width - 2),
         _ => any,
     }
+}
+
+/// The same of a width of more than a word.
+fn any(rng: &mut SplitMix, width: u32) -> BigUint {
+    let mut all = BigUint::ZERO;
+    for at in (0..width).step_by(64) {
+        all = all << 64 | BigUint::from(value(rng, (width - at).clamp(2, 64)));
+    }
+    all & ((BigUint::from(1u8) << width) - 1u8)
 }
 
 fn packet(rng: &mut SplitMix) -> Vec<u8> {
@@ -133,23 +150,21 @@ fn lookups_and_indexes(source: &str) {
     let program = all[0].program().clone();
     let mut rng = SplitMix::new(1);
     let mut hits = 0;
-    for round in 0..8000 {
+    for round in 0..16_000 {
         if round % 4 == 0 {
-            let table = round / 4 % 5;
+            let table = round / 4 % program.tables.len();
             let declared = &program.tables[table];
             let matches: Vec<EntryMatch> = declared
                 .keys
                 .iter()
                 .map(|key| {
                     let width = key.expr.width;
-                    let value = value(&mut rng, width);
-                    let prefix_len = (rng.next_u64() % 33) as u32;
-                    match table {
-                        0 => EntryMatch::Lpm {
-                            value: (value & u64::MAX.checked_shl(32 - prefix_len).unwrap_or(0)).into(),
-                            prefix_len,
-                        },
-                        _ => EntryMatch::Exact(value.into()),
+                    let value = any(&mut rng, width);
+                    let prefix_len = (rng.next_u64() % u64::from(width + 1)) as u32;
+                    let behind = width - prefix_len;
+                    match key.kind {
+                        MatchKind::Lpm => EntryMatch::Lpm { value: value >> behind << behind, prefix_len },
+                        _ => EntryMatch::Exact(value),
                     }
                 })
                 .collect();
