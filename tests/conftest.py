@@ -39,6 +39,7 @@ LONGEST = (
     "tests/test_wheel.py",
     "tests/test_exercises.py",
     "tests/test_monitor.py",
+    "tests/test_monitor_rules.py",
     "tests/test_monitor_captures.py",
     "tests/test_monitor_taps.py",
     "tests/test_junos_router.py",
