@@ -142,7 +142,8 @@ class SeparationController(Controller):
     its rate and round-trip time; or one BDP of the link, by the mean round-trip time of all flows, divided by the classes' rates."""
     floor_packets: int = FLOOR_PACKETS
     rtt_limits: Sequence[units.Time] = ()
-    """For each class, the round-trip time that its flows may have; none: no limits."""
+    """For each class but the last, the round-trip time that its flows may have; none: no limits. Flows of the last one have no class to move
+    to: a limit for it has no effect, and a warning says so."""
     udp_above: float | None = None
     """Part of the link's rate above which a UDP flow is policed; `None`: never."""
     ready: Callable[[], None] | None = None
@@ -184,10 +185,16 @@ class SeparationController(Controller):
             raise TidegateError(f"{self.retries} retries of a router; give 0 or more")
         if self._rate <= 0:
             raise TidegateError("a link with the rate 0 has nothing to share; give a rate above 0")
-        if self._limits and len(self._limits) != self.classes:
+        if self._limits and len(self._limits) not in (self.classes - 1, self.classes):
             raise TidegateError(
-                f"{len(self._limits)} limits of round-trip times for {self.classes} classes; give one for each"
+                f"{len(self._limits)} limits of round-trip times for {self.classes} classes; give one for each class but the last"
             )
+        if self._limits and len(self._limits) == self.classes:
+            log.warning(
+                "the last limit of round-trip times, %s, has no effect: flows of the last class have no class to move to; leave it out",
+                self.rtt_limits[-1],
+            )
+            del self._limits[-1]
         self._begin()
 
     def _begin(self) -> None:
@@ -447,7 +454,7 @@ class SeparationController(Controller):
                 of[one.flow] = memory.stays_in
         # Times are of the queue in which a flow was.
         was_in = {} if self.plan is None else self.plan.flows
-        for number, limit in enumerate(self._limits[:-1]):
+        for number, limit in enumerate(self._limits):
             stay = [one for one in tcp if of[one.flow] == number]
             inside = [
                 one for one in stay if was_in.get(one.flow) == self._first + number and one.rtt_s is not None

@@ -415,7 +415,7 @@ def test_a_fair_udp_flow_is_never_policed() -> None:
 
 
 def test_who_fills_a_queue_above_its_limit_is_moved_and_stays() -> None:
-    rounds = Rounds(rtt_limits=("20 ms", "1 s"))
+    rounds = Rounds(rtt_limits=("20 ms",))
     plan = rounds.tick(f1=(20, 10, 0.1))
     plan = rounds.tick(f1=(20, 10, 0.1), f2=(70, 10, 1))
     assert set(plan.flows.values()) == {1}
@@ -431,7 +431,7 @@ def test_who_fills_a_queue_above_its_limit_is_moved_and_stays() -> None:
 
 
 def test_flows_are_moved_by_what_they_had_in_the_queue_in_which_they_were() -> None:
-    rounds = Rounds(classes=3, rtt_limits=("20 ms", "25 ms", "1 s"))
+    rounds = Rounds(classes=3, rtt_limits=("20 ms", "25 ms"))
     rounds.tick(f1=(20, 10, 0.1), f2=(40, 10, 1), f3=(30, 18, 0.1))
     # The last flow of the first class has more than the second one's limit, too, and joins a flow that has not.
     plan = rounds.tick(f1=(20, 10, 18), f2=(40, 10, 18), f3=(30, 18, 0.1))
@@ -444,13 +444,33 @@ def test_flows_are_moved_by_what_they_had_in_the_queue_in_which_they_were() -> N
     assert plan.flows[flow(4)] == 1
 
 
+@pytest.mark.parametrize("classes", [1, 2])
+def test_a_limit_for_the_last_class_has_no_effect_and_is_warned_of(
+    classes: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    one_less, one_each = (
+        Rounds(classes=classes, rtt_limits=("20 ms",) * number) for number in (classes - 1, classes)
+    )
+    assert [record.getMessage() for record in caplog.records] == [
+        "the last limit of round-trip times, 20 ms, has no effect: flows of the last class have no class to move to; leave it out"
+    ]
+    for rounds in (one_less, one_each):
+        rounds.tick(f1=(20, 10, 0.1), f2=(70, 10, 1))
+        plan = rounds.tick(f1=(20, 10, 15), f2=(70, 10, 15))
+        assert plan.flows[flow(2)] == classes
+        # Both stay in the last class, above its limit.
+        plan = rounds.tick(f1=(20, 10, 0.1), f2=(70, 10, 30))
+        assert plan.flows[flow(2)] == classes
+
+
 @pytest.mark.parametrize(
     ("options", "cure"),
     [
         ({"classes": 9}, "fewer classes"),
         ({"classes": 7, "udp_above": 0.4}, "fewer classes"),
         ({"classes": 0}, "1 or more"),
-        ({"rtt_limits": ("20 ms",)}, "one for each"),
+        ({"classes": 3, "rtt_limits": ("20 ms",)}, "one for each class but the last"),
+        ({"classes": 1, "rtt_limits": ("20 ms", "1 s")}, "one for each class but the last"),
         ({"every": 0}, "every is 0; give the number of seconds"),
         ({"every": 8}, "period is 1 s; give a multiple of 8 s"),
         ({"every": 8, "period": "12 s"}, "period is 12 s; give a multiple of 8 s"),

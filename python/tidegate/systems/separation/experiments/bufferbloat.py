@@ -68,7 +68,7 @@ def bufferbloat(
                 "period": f"{period_ms} ms",
                 "long_bytes": "1 MB",
                 "classes": 2,
-                "rtt_limits": (f"{limit_ms} ms", "10 s"),
+                "rtt_limits": (f"{limit_ms} ms",),
                 "buffers": "bdp",
             }
             of = {"threshold": "guarantee", "one-queue": "fifo", "one-bdp": "fifo"}.get(scheme, scheme)
