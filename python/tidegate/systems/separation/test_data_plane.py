@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 from typing import Literal, cast
 from zlib import crc32
@@ -454,8 +455,27 @@ class Reader(Controller):
         self.registers = {name: switch.register_read(name) for name in names}
 
 
-@pytest.mark.parametrize("loss", [0.0, 0.01])
-def test_as_tidegate_monitor_by_the_exact_rule(tmp_path: Path, loss: float) -> None:
+def as_ipv6(capture: Path) -> Path:
+    """The same packets with headers of IPv6, whose addresses end with those of IPv4."""
+    data = capture.read_bytes()
+    out, at = [data[:24]], 24
+    while at < len(data):
+        seconds, part, kept, length = struct.unpack_from("<IIII", data, at)
+        frame = data[at + 16 : at + 16 + kept]
+        header = 4 * (frame[14] & 15)
+        (total,) = struct.unpack_from("!H", frame, 16)
+        six = struct.pack("!IHBB", 6 << 28, total - header, frame[23], frame[22])
+        six += b"".join(b"\xfd" + bytes(11) + frame[begin : begin + 4] for begin in (26, 30))
+        new = frame[:12] + b"\x86\xdd" + six + frame[14 + header :]
+        out += [struct.pack("<IIII", seconds, part, len(new), length - header + 40), new]
+        at += 16 + kept
+    path = capture.with_name("six.pcap")
+    path.write_bytes(b"".join(out))
+    return path
+
+
+@pytest.mark.parametrize(("loss", "six"), [(0.0, False), (0.01, False), (0.01, True)])
+def test_as_tidegate_monitor_by_the_exact_rule(tmp_path: Path, loss: float, six: bool) -> None:
     net = Network()
     left, right = net.router("left"), net.router("right")
     middle = net.link(left, right, rate="50 Mbit/s", delay="5 ms", queue="50 packets", loss=loss)
@@ -468,13 +488,13 @@ def test_as_tidegate_monitor_by_the_exact_rule(tmp_path: Path, loss: float) -> N
         )
     net.capture(middle, left, tmp_path / "some.pcap", snap="128 B")
     net.run("5 s")
-    reader = Reader()
-    replay(program(), {1: tmp_path / "some.pcap"}, tmp_path / "out", controllers=[reader])
-    exact = {
-        (flow["src_port"], flow["dst_port"]): flow
-        for flow in watch([tmp_path / "some.pcap"], rtt_rule="exact")["flows"]
-    }
+    reader, path = Reader(), tmp_path / "some.pcap"
+    if six:
+        path = as_ipv6(path)
+    replay(program(), {1: path}, tmp_path / "out", controllers=[reader])
+    exact = {(flow["src_port"], flow["dst_port"]): flow for flow in watch([path], rtt_rule="exact")["flows"]}
     assert len(reader.places) == 6
+    assert {place["six"] for place in reader.places.values()} == {int(six)}
     compared = 0
     for place, found in reader.places.items():
         both = exact[found["low_port"], found["high_port"]], exact[found["high_port"], found["low_port"]]
@@ -489,6 +509,7 @@ def test_as_tidegate_monitor_by_the_exact_rule(tmp_path: Path, loss: float) -> N
                 continue
             compared += 1
             assert 0 <= own <= 0.05 * flow["packets"]
+            assert (own == 0) == (flow["bytes"] == mine["bytes"])
             assert 0 <= flow["retransmissions"] - mine["resent"] <= own
             # Each packet of the other direction may have brought one.
             assert -1 <= flow["rtt_samples"] - mine["rtt_samples"] <= max(sum(late) - own, 1)
