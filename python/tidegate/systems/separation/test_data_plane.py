@@ -167,6 +167,37 @@ def test_duplicate_acknowledgments_give_no_samples(tap: Tap) -> None:
     assert tap.samples() == (1, 10_000, 10_000)
 
 
+NOPS = [("NOP", None), ("NOP", None)]
+
+
+@pytest.mark.parametrize(
+    ("options", "samples"),
+    [
+        ([], 2),
+        ([*NOPS, ("SAck", (3001, 4001))], 1),
+        ([*NOPS, ("Timestamp", (50, 7))], 2),
+        ([*NOPS, ("Timestamp", (50, 7)), *NOPS, ("SAck", (3001, 4001))], 1),
+    ],
+    ids=["none", "SACK", "timestamps", "both"],
+)
+def test_an_acknowledgment_with_sack_blocks_is_a_duplicate_though_its_window_differs(
+    tap: Tap, options: list[tuple[str, object]], samples: int
+) -> None:
+    for n in range(4):
+        tap.send(n, 0, 1000 * n, 0, 1000)
+    tap.send(10, 1, 0, 1000)
+    # The second comes late, by another way. Without SACK blocks this is an update of the window.
+    again = tap.packet(1, 0, 1000)
+    again[TCP].window, again[TCP].options = 4000, options
+    tap.see(11, again)
+    tap.send(40, 1, 0, 4000)
+    assert tap.samples() == (samples, 10_000, 10_000 + 37_000 * (samples - 1))
+    # What is sent afterwards gives samples.
+    tap.send(50, 0, 4000, 0, 1000)
+    tap.send(62, 1, 0, 5000)
+    assert tap.samples()[0] == samples + 1
+
+
 def test_the_first_acknowledgment_where_samples_begin_is_no_duplicate(tap: Tap) -> None:
     """Of a flow whose begin was not seen; each acknowledgment is of two packets, and of one where samples may begin."""
     for n in range(6):
