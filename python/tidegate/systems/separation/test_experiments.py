@@ -20,7 +20,7 @@ from tidegate.experiments.registry import find
 from tidegate.systems.separation import behaviour
 from tidegate.systems.separation.behaviour import FIGURES, KNOWN, PERIOD_S, Observed, figures, told
 from tidegate.systems.separation.claims import judged
-from tidegate.systems.separation.experiments import memory, rebalance, testbed, udp
+from tidegate.systems.separation.experiments import bufferbloat, memory, rebalance, testbed, udp
 from tidegate.systems.separation.experiments.long_flows import Workload, processor_sharing, workload
 
 NAMES = ("rebalance", "bufferbloat", "udp", "mix", "memory", "two")
@@ -294,6 +294,38 @@ def test_congestion_controls_are_told_and_their_matrix_is_drawn(tmp_path: Path) 
     made = run("separation.cca", settings, seeds=[1], out=tmp_path / "out")
     assert [row["told"] for row in made["rows"] if row["control"] == "bbr"] == ["bbr", "bbr"]
     assert (tmp_path / "out" / "figure.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("values", "longest_s"),
+    [
+        ([20, 31, 32, 29, 31, 20], 1.0),
+        ([20, 30, 30], 0.0),
+        # Until the last sample; a flow without a round-trip time is not above.
+        ([31, None, 31, 31], 0.5),
+        ([31, 31, 31], 1.0),
+        ([], 0.0),
+    ],
+)
+def test_the_longest_time_above_a_limit(values: list[float | None], longest_s: float) -> None:
+    times = [0.5 * number for number in range(len(values))]
+    assert bufferbloat.longest_above_s(times, values, 30.0) == longest_s
+
+
+@pytest.mark.parametrize(("above_s", "holds"), [((0.5, 3.0), True), ((0.5, 3.5), False), ((None,), None)])
+def test_a_queue_above_its_threshold_for_too_long_in_one_seed_breaks_the_claim(
+    above_s: tuple[float | None, ...], holds: bool | None
+) -> None:
+    row = {"control": "cubic", "limit_ms": 30.0, "rtt_1_before_ms_p50": 20.0, "rtt_1_after_ms_p95": 25.0}
+    # In one queue it may be.
+    rows = [{**row, "scheme": "one-bdp", "seed": 1, "above_s": 57.0, "rtt_2_after_ms_p50": 40.0}]
+    rows += [
+        {**row, "scheme": "threshold", "seed": seed, "above_s": time, "rtt_2_after_ms_p50": 25.0}
+        for seed, time in enumerate(above_s, 1)
+    ]
+    claims = {claim.id: claim for claim in bufferbloat._claims(30.0, rows)}
+    assert ("back" in claims and claims["back"].holds) == bool(holds)
+    assert ("back" in claims) == (holds is not None)
 
 
 @pytest.mark.parametrize(("kept", "holds"), [(1000, True), (985, False), (500, False)])

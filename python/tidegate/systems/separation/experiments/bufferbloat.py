@@ -6,6 +6,7 @@ one queue holds several times the link's bandwidth-delay product. Classes have o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated
 
@@ -13,7 +14,7 @@ import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
-from tidegate.claims import Claim, Row, Unit, between, medians
+from tidegate.claims import Claim, Row, Unit, between, medians, most
 from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, experiment
 from tidegate.plots import of_first_seed
 from tidegate.results import Result
@@ -40,6 +41,7 @@ REACTION_S = 3.0
         "rtt_1_after_ms_p95",
         "rtt_2_after_ms_p50",
         "reaction_s",
+        "above_s",
         "goodput_1_mbps",
         "goodput_2_mbps",
     ),
@@ -106,9 +108,21 @@ def _row(
         "rtt_2_after_ms_p50": float(np.median(rtts(1, settled, end_s))),
         # Until it is below for the rest of the run.
         "reaction_s": back if back < end_s - join_s - 1.0 else None,
+        "above_s": longest_above_s(own["time_s"].to_list(), own["srtt_ms"].to_list(), limit_ms),
         "goodput_1_mbps": float(late[0]),
         "goodput_2_mbps": float(late[1]),
     }
+
+
+def longest_above_s(times_s: Sequence[float], values: Sequence[float | None], limit: float) -> float:
+    """The longest time for which samples are above a limit without a break: until the next one that is not, or the last."""
+    longest, since = 0.0, None
+    for time, value in zip(times_s, values, strict=True):
+        above = value is not None and value > limit
+        if since is not None:
+            longest = max(longest, time - since)
+        since = (time if since is None else since) if above else None
+    return longest
 
 
 def _claims(limit_ms: float, rows: list[Row]) -> list[Claim]:
@@ -127,6 +141,20 @@ def _claims(limit_ms: float, rows: list[Row]) -> list[Claim]:
                 high=limit_ms,
                 why="the flow that fills the queue was not moved in time",
                 form=Unit("ms"),
+            )
+        )
+    separated = [row for row in rows if row["scheme"] == "threshold" and row.get("above_s") is not None]
+    if separated:
+        claims.append(
+            between(
+                "back",
+                "ours",
+                f"With a threshold of {limit_ms:g} ms, flow 1's smoothed round-trip time is never above it for longer than {REACTION_S:g} s "
+                "without a break",
+                most(separated, "above_s", lambda row: str(row["control"])),
+                high=REACTION_S,
+                why="a flow is moved in the round after the one that was too slow, and what it has in the queue has to drain",
+                form=Unit("s"),
             )
         )
     return claims + judged(rows, "separation.bufferbloat")
