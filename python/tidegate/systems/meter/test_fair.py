@@ -7,15 +7,17 @@ import random
 import struct
 import zlib
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 from hypothesis import Phase as Stage
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.systems.meter.fair import BEGIN, burst_bytes
+from tidegate.network import Network
+from tidegate.systems.meter.fair import BEGIN, FairMeters, burst_bytes
 from tidegate.systems.meter.fair_harness import MS, US, Fair, S, datagram, datagram6, segment
 from tidegate.systems.meter.packet_harness import (
     CE,
@@ -28,6 +30,8 @@ from tidegate.systems.meter.packet_harness import (
     ecn_of,
     folded,
 )
+from tidegate.systems.meter.setup import program
+from tidegate.systems.meter.tables import Meter
 from tidegate.systems.register_accesses import accesses, arrays, operations, source
 
 SOURCE = bytes([192, 0, 2, 1])
@@ -50,7 +54,7 @@ class Phase:
 PHASES = st.lists(
     st.builds(
         Phase,
-        flow=st.integers(0, 5),
+        flow=st.integers(0, 5) | st.integers(0, 63),
         gap_us=st.sampled_from([0, 1, 10, 100, 1_000, 10_000, 300_000, 2_000_000]),
         length=st.sampled_from([40, 300, 1500, 9000]),
         ecn=st.sampled_from(CODES),
@@ -63,6 +67,23 @@ PHASES = st.lists(
 )
 RATES = st.sampled_from([64_000, 1_000_000, 20_000_000, 1_000_000_000, 40_000_000_000])
 BURSTS = st.sampled_from(["1 ms", "30 ms", "1 s", "4 s"])
+QUEUES = st.sampled_from([8, 1024])
+"""Fewer than there are flows, and so many that hardly two meet."""
+CROWDS = st.builds(
+    lambda phase, flows: [replace(phase, flow=flow) for flow in range(flows)],
+    st.builds(
+        Phase,
+        flow=st.just(0),
+        gap_us=st.sampled_from([0, 1, 10, 100, 1_000, 10_000]),
+        length=st.sampled_from([40, 1500, 9000]),
+        ecn=st.sampled_from(CODES),
+        count=st.integers(1, 8),
+        tcp=st.booleans(),
+        syn=st.booleans(),
+    ),
+    st.integers(7, 64),
+)
+"""Up to 64 flows, each of which sends the same."""
 
 
 def play(meter: Fair, phases: list[Phase], begin_us: int) -> list[tuple[int, int, bytes | None]]:
@@ -94,12 +115,18 @@ def most_in_excess(passed: list[tuple[int, int]], rate: int) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
-@settings(max_examples=60)
-@given(rate=RATES, burst=BURSTS, phases=PHASES, begin=st.integers(0, 2**40))
+@settings(max_examples=80)
+@given(
+    rate=RATES,
+    burst=BURSTS,
+    queues=QUEUES,
+    phases=PHASES | st.tuples(PHASES, CROWDS, PHASES).map(lambda parts: [*parts[0], *parts[1], *parts[2]]),
+    begin=st.integers(0, 2**40),
+)
 def test_no_sender_gets_more_than_the_rate_and_the_burst(
-    engine: Engine, rate: int, burst: str, phases: list[Phase], begin: int
+    engine: Engine, rate: int, burst: str, queues: int, phases: list[Phase], begin: int
 ) -> None:
-    meter = Fair(rate, engine, burst=burst)
+    meter = Fair(rate, engine, burst=burst, queues=queues)
     passed = [(at, length) for at, length, out in play(meter, phases, begin) if out is not None]
     assert most_in_excess(passed, rate) <= burst_bytes(rate, burst) + 1
     # Since the first packet, which finds it idle, less.
@@ -451,6 +478,44 @@ def test_flows_with_one_hash_have_one_share_together() -> None:
             at = number * MS + offset * 300 * US
             passed[flow] += meter.send(at, datagram(flow, 1000)) is not None
     assert passed[first] + passed[twin] == pytest.approx(passed[other], rel=0.1)
+
+
+@pytest.mark.parametrize("ecn", [NOT_ECT, ECT0])
+def test_two_equal_floods_in_one_queue_share_it_by_chance(ecn: int) -> None:
+    """Nothing divides a queue: at random times each has half of it, at fixed ones who comes at the better moment has more."""
+    meter = Fair("10 Mbit/s", queues=8)
+    twin = next(
+        flow for flow in range(1, 40) if queue_of(SOURCE, 1000 + flow, 8) == queue_of(SOURCE, 1000, 8)
+    )
+    draw, passed = random.Random(3), {0: 0, twin: 0}
+    for at, flow in sorted((draw.randrange(8_000_000), flow) for flow in passed for _ in range(8_000)):
+        passed[flow] += meter.send(at * US, datagram(flow, 1000, ecn)) is not None
+    assert passed[0] == pytest.approx(passed[twin], rel=0.1)
+    meter, fixed = Fair("10 Mbit/s", queues=8), {0: 0, twin: 0}
+    for number in range(8_000):
+        for offset, flow in enumerate(fixed):
+            fixed[flow] += meter.send(number * MS + offset * 300 * US, datagram(flow, 1000, ecn)) is not None
+    assert sum(fixed.values()) == pytest.approx(sum(passed.values()), rel=0.02)
+
+
+@pytest.mark.parametrize("control", ["cubic", "cubic+ECN"])
+@pytest.mark.parametrize(("queues", "least"), [(1, 0.0), (8, 0.9)])
+def test_tcp_in_one_queue_with_a_flood_has_nothing(control: str, queues: int, least: float) -> None:
+    """CUBIC beside datagrams of three times the rate: half of the rate in a queue of its own, nothing where both are in one."""
+    flows = Network()
+    source, sink = flows.host("source"), flows.host("sink")
+    switch = flows.switch("meter", program("fair"))
+    for host in (source, sink):
+        flows.link(host, switch, rate="1 Gbit/s", delay="5 ms", queue="1000 packets")
+    tcp = flows.tcp(source, sink, congestion_control="cubic", ecn="on" if control == "cubic+ECN" else "off")
+    udp = flows.udp(source, sink, rate="30 Mbit/s")
+    meter = Meter(0, "10 Mbit/s", (flows.five_tuple(tcp), flows.five_tuple(udp)))
+    flows.control(FairMeters([meter], ports=flows.forwarding(switch), queues=queues), switch)
+    flows.record("1 s")
+    samples = flows.run("20 s").flow_samples.filter(pl.col("flow") == tcp.number, pl.col("time_s") >= 10)
+    received = samples["bytes_received"].to_list()
+    share = (received[-1] - received[0]) * 8 * (1500 / 1448) / 10 / 5e6
+    assert least <= share <= least + 0.15
 
 
 @pytest.mark.slow
