@@ -110,7 +110,7 @@ def _plain_claims(rows: list[Row], where: str, id: str, rtt: float, mtu: int) ->
                 "machine, -0.2 to -10.2 % on a quieter one)",
                 errors,
                 -0.35,
-                why="not explained; Linux was measured at 1 ms only",
+                why="cause not found; the bound is from Linux at 1 ms, whose runs differ with the load of the machine",
                 form=Percents(),
             )
         )
@@ -130,7 +130,7 @@ def _plain_claims(rows: list[Row], where: str, id: str, rtt: float, mtu: int) ->
             "timeouts in place of fast retransmits (section V-B)",
             f"less than half: {', '.join(collapsed) or 'none'}; most timeouts a second: {max(waiting.values()):.1f}",
             holds=all((name in collapsed) == (often * 0.2 > 0.5) for name, often in waiting.items()),
-            why="not explained; near half of the target, losses that TCP repairs without a timeout cost as much",
+            why="cause not found; what was seen: near half of the target, losses that TCP repairs without a timeout cost as much",
         )
     )
     return out

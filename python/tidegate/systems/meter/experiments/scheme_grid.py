@@ -29,7 +29,7 @@ TABLE = (
 )
 LIMIT = 0.02
 """Property 2: how far from its target a flow's goodput is, scaled to bytes of IP."""
-WHY_FAIR = "not explained"
+WHY_FAIR = "cause not found; in the runs of the meter's page no flow is beyond it"
 
 
 def target_label(row: Row) -> str:
