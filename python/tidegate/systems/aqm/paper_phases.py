@@ -122,8 +122,8 @@ def classic_delay_is_higher(rows: list[Row]) -> Finding:
         need(more[column], "the run has no place with both")
     return Finding(
         all(0 < value <= 5 for value in more["delay_ms_mean"].values()),
-        f"DualPI2 less PI2: mean {show(more['delay_ms_mean'], 'ms')}, which decides; p99 {show(more['delay_ms_p99'], 'ms')}: the "
-        "controller holds the mean at the target, and the distribution is wider",
+        f"DualPI2 less PI2: mean {show(more['delay_ms_mean'], 'ms')}, which decides; p99 {show(more['delay_ms_p99'], 'ms')}, by "
+        "which alone it would be found if it is above 0: the controller holds the mean at the target, and the distribution is wider",
     )
 
 
