@@ -359,3 +359,20 @@ def test_that_a_rate_is_below_its_target_is_judged_in_ip_bytes(ip: float, found:
         judged("meter", "C17", [row for row in rows if row["target_mbps"] != 800], duration_s=180)
     with pytest.raises(Missing, match="have not the same rates and RTTs"):
         judged("meter", "C17", [*rows, *meter_cells("plain", PARTS, rtt=1.0)], duration_s=180)
+
+
+def test_a_meter_of_rfc_2698_is_judged_by_its_kind_where_the_run_has_it() -> None:
+    """C7; the other black boxes are judged by the plain bucket, whatever else the run has."""
+
+    def cells(scheme: str, error: float) -> list[Row]:
+        place: Row = {"scheme": scheme, "base_rtt_ms": 0.1, "seed": 1, "flow": 0, "relative_error": error}
+        return [{**place, "target_mbps": rate, "goodput_error": error} for rate in range(100, 900, 100)]
+
+    plain = judged("meter", "C7", cells("plain", -0.3), duration_s=180)
+    assert not plain.found
+    assert not plain.measured.startswith("by ")
+    both = [*cells("plain", -0.3), *cells("rfc2698", -0.85)]
+    of_its_kind = judged("meter", "C7", both, duration_s=180)
+    assert of_its_kind.found
+    assert of_its_kind.measured.startswith("by rfc2698: ")
+    assert not judged("meter", "C6", both, duration_s=180).found

@@ -105,7 +105,7 @@ CLAIMS = (
         "Fig. 10",
         "Tofino's RFC 2698 meter: -78 to -90 %",
         "meter.rates",
-        like_a_plain_bucket(at_all(RATES, all_within(-0.90, -0.78))),
+        like_a_plain_bucket(at_all(RATES, all_within(-0.90, -0.78)), nearer="rfc2698"),
         black_box=True,
         why=CHAOTIC,
     ),

@@ -128,21 +128,24 @@ def at_one_round_trip(scheme: str, holds: Holds, show: Shown = show_range, *, ip
     return judge
 
 
-def like_a_plain_bucket(holds: Holds) -> Judge:
+def like_a_plain_bucket(holds: Holds, nearer: str | None = None) -> Judge:
     """Of a switch whose meter is a black box: whether a plain bucket of 128 KiB has such errors at one RTT, medians over the seeds.
 
-    A plain bucket's rate is chaotic, so the range over all seeds stands beside it.
+    A plain bucket's rate is chaotic, so the range over all seeds stands beside it. `nearer` is a scheme of the kind that the switch is said
+    to have: it judges in place of the plain bucket where the run has it, and the measured value says so.
     """
 
     def judge(rows: list[Row], parameters: Parameters) -> Finding:
         demand_time(parameters)
-        plain = by_round_trip(rows, "plain")
+        scheme = nearer if nearer and any(row["scheme"] == nearer for row in rows) else "plain"
+        errors = by_round_trip(rows, scheme)
         parts = {}
-        for rtt, here in round_trips(own(rows, "plain")).items():
+        for rtt, here in round_trips(own(rows, scheme)).items():
             seeds = len({row["seed"] for row in here})
             spread = Percents().range([row["goodput_error"] for row in here])
-            parts[rtt] = f"{show_range(plain[rtt])} ({seeds} {'seed' if seeds == 1 else 'seeds'} {spread})"
-        return Finding(_at_any(holds, plain), each_round_trip(parts))
+            parts[rtt] = f"{show_range(errors[rtt])} ({seeds} {'seed' if seeds == 1 else 'seeds'} {spread})"
+        by = "" if scheme == "plain" else f"by {scheme}: "
+        return Finding(_at_any(holds, errors), by + each_round_trip(parts))
 
     return judge
 
