@@ -105,6 +105,25 @@ def test_drops_by_the_buffer_count_whoever_has_it(way: str) -> None:
     assert prague["dropped_share"] > 0.3
 
 
+def test_quantiles_of_errors_are_over_the_flows_and_of_one_flow_over_its_seconds() -> None:
+    one = mixed("pi2", 1, 10, 20)
+    result = one.network.run("12 s")
+    history = FlowHistory(result)
+    rows = rows_of(result, one, {}, 4, 12)
+    fair = sum(row["goodput_mbps"] for row in rows) / 2
+    for flow, row in enumerate(rows):
+        seconds = history.intervals_mbps(flow, 4, 12) / fair - 1
+        assert len(seconds) == 8
+        assert row["error_p25"] == pytest.approx(np.quantile(seconds, 0.25))
+        assert row["error_p99"] == pytest.approx(np.quantile(seconds, 0.99))
+        assert row["error_p25"] < row["error_mean"] < row["error_p99"]
+    for row in measured(mixed("pi2", 3, 10, 20)):
+        assert len(row["goodputs_mbps"]) == 3
+        each = np.array(row["goodputs_mbps"]) * (1 + row["error_mean"]) / row["goodput_mbps"] - 1
+        assert row["error_p25"] == pytest.approx(np.quantile(each, 0.25), abs=1e-3)
+        assert row["error_p99"] == pytest.approx(np.quantile(each, 0.99), abs=1e-3)
+
+
 @pytest.mark.parametrize(("flows", "rtt_ms"), [(5, 10.0), (10, 10.0), (25, 10.0), (10, 50.0)])
 def test_p_is_what_the_window_laws_give(flows: int, rtt_ms: float) -> None:
     cubic, _ = measured(mixed("pi2", flows, rtt_ms), seconds=20)
