@@ -198,6 +198,11 @@ class Board:
             self._say(self._line)
 
 
+def per_10_s(retransmissions: int, settings: dict[str, Any]) -> float:
+    """Of a run's retransmissions after its first seconds: runs of different lengths stand on one axis."""
+    return retransmissions * 10 / (settings["duration_s"] - LOSS_FREE_S)
+
+
 def draw(simulated: Results, live: Results) -> Figure:
     """The same as a picture: shares on the left, retransmissions on the right."""
     cells = SIMULATED["cells"]
@@ -205,12 +210,12 @@ def draw(simulated: Results, live: Results) -> Figure:
     shares, losses = figure.subplots(1, 2, sharey=True)
     for offset, scheme in zip((-0.24, 0.0, 0.24), SCHEMES, strict=True):
         way = CONTENDERS[scheme]
-        for text, results, filled in (
-            ("simulated", simulated, True),
-            (f"real Linux, {LIVE['duration_s']} s", live, False),
+        for text, settings, results, filled in (
+            ("simulated", SIMULATED, simulated, True),
+            ("real Linux", LIVE, live, False),
         ):
             at = [
-                (line + offset, *results[cell, scheme])
+                (line + offset, results[cell, scheme][0], per_10_s(results[cell, scheme][1], settings))
                 for line, cell in enumerate(cells)
                 if (cell, scheme) in results
             ]
@@ -225,7 +230,7 @@ def draw(simulated: Results, live: Results) -> Figure:
                         color=way.colour,
                         markerfacecolor=way.colour if filled else "none",
                         markeredgewidth=1.5,
-                        label=f"{way.text}, {text}",
+                        label=f"{way.text}, {text}, {settings['duration_s']} s",
                         clip_on=False,
                         zorder=3,
                     )
@@ -235,7 +240,7 @@ def draw(simulated: Results, live: Results) -> Figure:
     shares.set_xlabel(f"worst {WINDOW_S} s of the worst flow, from the {SETTLED_S}th on / its fair share")
     losses.set_xscale("symlog", linthresh=10)
     losses.set_xlim(0, 1e5)
-    losses.set_xlabel(f"retransmissions of all flows, after {LOSS_FREE_S} s")
+    losses.set_xlabel(f"retransmissions of all flows in 10 s, from the {LOSS_FREE_S}th second on")
     for panel in (shares, losses):
         panel.grid(axis="x", alpha=0.3)
         for line in range(1, len(cells)):

@@ -57,6 +57,9 @@ def test_both_results_stand_beside_each_other(tmp_path: Path) -> None:
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert len(labels) == 5
     assert "fair meter, real Linux, 20 s" in labels
+    # Runs of different lengths stand on one axis: of 55 and 15 s.
+    assert "in 10 s" in figure.axes[1].get_xlabel()
+    assert {float(line.get_xdata()[0]) for line in figure.axes[1].lines[:3]} == {1234 * 10 / 55, 0.0}
 
 
 def test_without_a_lab_there_is_the_simulation_alone() -> None:
