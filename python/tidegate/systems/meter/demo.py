@@ -200,7 +200,8 @@ class Board:
 
 def per_10_s(retransmissions: int, settings: dict[str, Any]) -> float:
     """Of a run's retransmissions after its first seconds: runs of different lengths stand on one axis."""
-    return retransmissions * 10 / (settings["duration_s"] - LOSS_FREE_S)
+    counted_s: int = settings["duration_s"] - LOSS_FREE_S
+    return retransmissions * 10 / counted_s
 
 
 def draw(simulated: Results, live: Results) -> Figure:
@@ -240,7 +241,7 @@ def draw(simulated: Results, live: Results) -> Figure:
     shares.set_xlabel(f"worst {WINDOW_S} s of the worst flow, from the {SETTLED_S}th on / its fair share")
     losses.set_xscale("symlog", linthresh=10)
     losses.set_xlim(0, 1e5)
-    losses.set_xlabel(f"retransmissions of all flows in 10 s, from the {LOSS_FREE_S}th second on")
+    losses.set_xlabel(f"retransmissions in 10 s, from the {LOSS_FREE_S}th on")
     for panel in (shares, losses):
         panel.grid(axis="x", alpha=0.3)
         for line in range(1, len(cells)):
