@@ -24,15 +24,13 @@ P = ParamSpec("P")
 needs_namespaces = pytest.mark.live
 untimed = pytest.mark.untimed
 """Of a live test that asserts nothing that a busy machine changes. Tests of what labs leave cannot run beside each other."""
+no_bpf = libbpf.missing() if shutil.which(libbpf.COMPILER) else "needs clang"
+"""Why no BPF program can be loaded, if it cannot."""
 needs_prague = pytest.mark.skipif(
-    not (
-        kernel.congestion_controls(["prague"]) or (shutil.which(libbpf.COMPILER) and libbpf.missing() is None)
-    ),
-    reason="needs clang and libbpf1, or a kernel that has prague",
+    not kernel.congestion_controls(["prague"]) and no_bpf is not None,
+    reason=f"{no_bpf}, or a kernel that has prague",
 )
-needs_agents = pytest.mark.skipif(
-    not (shutil.which(libbpf.COMPILER) and libbpf.missing() is None), reason="needs clang and libbpf1"
-)
+needs_agents = pytest.mark.skipif(no_bpf is not None, reason=str(no_bpf))
 needs_iperf3 = pytest.mark.skipif(shutil.which("iperf3") is None, reason="needs iperf3")
 
 
@@ -51,7 +49,7 @@ missing_parts = pytest.mark.parametrize(
 def without(what: str, value: object, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """As on a machine that lacks it."""
     if what != "LIBRARY" and libbpf.missing() is not None:
-        pytest.skip("needs libbpf1 and a kernel with BTF")
+        pytest.skip(str(libbpf.missing()))
     monkeypatch.setattr(libbpf, what, value)
     kept = (libbpf.compiled, libbpf._library)
     for one in kept:

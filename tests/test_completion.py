@@ -152,7 +152,7 @@ def test_settings_that_are_written_here_are_those_of_dask_and_of_the_server() ->
 
     assert [one.name for one in fields(Limits)] == list(completion.GRPC_LIMITS)
     assert completion.INSECURE == INSECURE
-    pytest.importorskip("dask_jobqueue")
+    pytest.importorskip("dask_jobqueue", reason="needs the extra `cluster`")
     assert set(completion.CLUSTER_OPTIONS["local"]) <= cluster_options._of_local()
     assert set(completion.CLUSTER_OPTIONS["slurm"]) <= cluster_options._of_slurm()
 

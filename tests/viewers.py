@@ -15,10 +15,10 @@ import pytest
 from tidegate.backends import common
 from tidegate.view.page import Page
 
-pytest.importorskip("starlette", reason='needs pip install "tidegate[view]"')
-pytest.importorskip("uvicorn", reason='needs pip install "tidegate[view]"')
-sync_client = pytest.importorskip("websockets.sync.client", reason='needs pip install "tidegate[view]"')
-closed = pytest.importorskip("websockets.exceptions").ConnectionClosed
+pytest.importorskip("starlette", reason="needs the extra `view`")
+pytest.importorskip("uvicorn", reason="needs the extra `view`")
+sync_client = pytest.importorskip("websockets.sync.client", reason="needs the extra `view`")
+closed = pytest.importorskip("websockets.exceptions", reason="needs the extra `view`").ConnectionClosed
 
 from tidegate.view.running import Running  # noqa: E402
 
