@@ -131,7 +131,7 @@ man: setup
 
 # The commands, Python and examples of the pages and docstrings.
 test-docs: setup .venv/.extras
-	$(BIN)/pytest tests/test_page_commands.py tests/test_pages_walked.py tests/test_pages.py tests/test_docstrings.py
+	$(BIN)/pytest tests/test_page_commands.py tests/test_page_scripts.py tests/test_pages_walked.py tests/test_pages.py tests/test_docstrings.py
 
 rust-tests: .venv/.packages
 	$(BIN)/python tests/run.py build-rust
