@@ -6,6 +6,7 @@ the others, where they have been built (soak).
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import re
@@ -14,6 +15,8 @@ import struct
 import subprocess
 import sys
 import tomllib
+import urllib.error
+import urllib.request
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -49,15 +52,17 @@ def demand_no_tests(names: Iterable[str]) -> None:
     assert [name for name in tests if "/templates/" not in name] == []
 
 
-def installed(wheel: Path, folder: Path) -> Path:
-    """The programs of an empty environment with a wheel, and with the packages that it names, as they are pinned here."""
+def installed(wheel: Path, folder: Path, extras: str = "") -> Path:
+    """The programs of an empty environment with a wheel, and with the packages that it and its extras name, as they are pinned here."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-    pinned = ["--constraint", ROOT / "requirements-run.lock"]
-    by_uv = [BIN / "uv", "pip", "install", "--quiet", "--python", folder / "bin" / "python", *pinned, wheel]
+    locks = ["requirements-run.lock", *(["requirements-extras.lock"] if extras else [])]
+    pinned = [word for lock in locks for word in ("--constraint", ROOT / lock)]
+    wanted = f"tidegate[{extras}] @ {wheel.as_uri()}" if extras else wheel
+    by_uv = [BIN / "uv", "pip", "install", "--quiet", "--python", folder / "bin" / "python", *pinned, wanted]
     # uv has their files in its cache. Where it cannot reach the registry, its settings not being pip's, pip does it.
     if subprocess.run(by_uv, capture_output=True, check=False).returncode:
         by_pip = [sys.executable, "-m", "pip", "--python", folder / "bin" / "python", "install", "--quiet"]
-        subprocess.run([*by_pip, *pinned, wheel], check=True)
+        subprocess.run([*by_pip, *pinned, wanted], check=True)
     return folder / "bin"
 
 
@@ -116,6 +121,54 @@ def test_this_tree_runs_from_an_empty_environment(packed: Path, tmp_path: Path) 
     reports = list((here / "demo").rglob("report.html"))
     assert reports
     assert all("uPlot" in report.read_text() for report in reports)
+
+
+def answered(url: str) -> tuple[int, str]:
+    """Status and body."""
+    try:
+        with urllib.request.urlopen(url, timeout=60) as page:
+            return page.status, page.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, ""
+
+
+@pytest.mark.slow
+def test_the_extras_run_from_an_empty_environment(packed: Path, tmp_path: Path) -> None:
+    """A sweep on Dask, a study, the dashboard, and what commands print for a shell and for systemd."""
+    programs = installed(packed, tmp_path / "venv", "cluster,tune,view")
+    here = tmp_path / "here"
+    here.mkdir()
+    found = json.loads(run(programs, "doctor --json", here))
+    works = {one["name"] for one in found["findings"] if one["state"] == "works"}
+    assert {"cluster", "tune", "view"} <= works
+    cluster = "--cluster local --cluster-option n_workers=1"
+    run(
+        programs,
+        f"sweep reference.dumbbell --over flows=1,2 --set duration_s=3 --out swept {cluster}",
+        here,
+    )
+    assert len((here / "swept" / "rows.csv").read_text().splitlines()) == 3
+    fixed = "--set schemes=plain --set rates_mbps=20 --set base_rtts_ms=10 --set duration_s=3"
+    tuned = f"tune meter.rates --range mtu=600:9000 {fixed} --minimise drops --trials 2 --out tuned"
+    run(programs, tuned, here)
+    assert len((here / "tuned" / "trials.csv").read_text().splitlines()) == 3
+    with subprocess.Popen(
+        [programs / "tidegate", "view", "swept"], cwd=here, env=CLEAN, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            (url,) = re.findall(r"http://127\.0\.0\.1:\d+/\?token=\S+", process.stdout.readline())
+            status, body = answered(url)
+            assert (status, "<html" in body) == (200, True)
+            assert answered(url.partition("?")[0])[0] in (401, 403)
+        finally:
+            process.terminate()
+    pages = run(programs, "man pages", here).split()
+    assert any(page.endswith("tidegate-sweep.1") for page in pages)
+    for shell in ("bash", "zsh", "fish"):
+        assert "tidegate" in run(programs, f"completion {shell}", here)
+    for unit in ("switch", "agent"):
+        assert f"ExecStart={tmp_path}" in run(programs, f"unit {unit}", here)
 
 
 @pytest.fixture
