@@ -3,7 +3,7 @@
 //   ingress: meter (may drop, may mark)  ->  DualPI2's classifier and buffer
 //   egress:  DualPI2 (marks, drops)      ->  stamp of the time in the queue
 //
-// The parts are included, not copied. Each is a whole program; its `main` is renamed away, and so are the names that two of them have
+// The meter is the paper's, or with COMBINED_FAIR the fair one. The parts are included, not copied. Each is a whole program; its `main` is renamed away, and so are the names that two of them have
 // (headers, metadata, `Forward`, `PORTS`). Each keeps its own forwarding table.
 //
 // Where they could fight:
@@ -20,7 +20,11 @@
 #define main meter_main
 #define headers_t meter_headers_t
 #define metadata_t meter_metadata_t
+#ifdef COMBINED_FAIR
+#include "../meter/fair.p4"
+#else
 #include "../meter/meter.p4"
+#endif
 #undef main
 #undef headers_t
 #undef metadata_t
@@ -81,7 +85,7 @@ parser CombinedParser(packet_in packet, out headers_t hdr, inout metadata_t meta
         meta.aqm.ecn = hdr.inner.ipv4.ecn;
         meta.aqm.dscp = hdr.inner.ipv4.dscp;
         transition select(hdr.inner.ipv4.ihl, hdr.inner.ipv4.fragment_offset, hdr.inner.ipv4.protocol) {
-            (5, 0, PROTOCOL_TCP): ports;
+            (5, 0, PROTOCOL_TCP): tcp;
             (5, 0, PROTOCOL_UDP): ports;
             default: accept;
         }
@@ -92,10 +96,19 @@ parser CombinedParser(packet_in packet, out headers_t hdr, inout metadata_t meta
         meta.aqm.ecn = hdr.inner.ipv6.ecn;
         meta.aqm.dscp = hdr.inner.ipv6.dscp;
         transition select(hdr.inner.ipv6.next_header) {
-            PROTOCOL_TCP: ports;
+            PROTOCOL_TCP: tcp;
             PROTOCOL_UDP: ports;
             default: accept;
         }
+    }
+
+    state tcp {
+        packet.extract(hdr.inner.ports);
+#ifdef COMBINED_FAIR
+        // The fair meter looks for SYNs.
+        packet.extract(hdr.inner.tcp);
+#endif
+        transition accept;
     }
 
     state ports {
@@ -112,7 +125,11 @@ control CombinedVerify(inout headers_t hdr, inout metadata_t meta) {
 const bit<9> NOWHERE = 511;
 
 control CombinedIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+#ifdef COMBINED_FAIR
+    FairIngress() meter;
+#else
     MeterIngress() meter;
+#endif
     DualIngress() aqm;
 
     apply {
@@ -157,6 +174,7 @@ control CombinedDeparser(packet_out packet, in headers_t hdr) {
         packet.emit(hdr.inner.ipv4);
         packet.emit(hdr.inner.ipv6);
         packet.emit(hdr.inner.ports);
+        packet.emit(hdr.inner.tcp);
     }
 }
 

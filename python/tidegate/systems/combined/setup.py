@@ -18,6 +18,7 @@ from tidegate.systems.aqm.controller import Aqm, AqmController
 from tidegate.systems.aqm.setup import DEFAULTS
 from tidegate.systems.meter import setup as meter_setup
 from tidegate.systems.meter.controller import Meter, MeterController
+from tidegate.systems.meter.fair import FairMeters
 from tidegate.systems.stamping.controller import StampController
 from tidegate.systems.stamping.field import Field
 
@@ -36,6 +37,13 @@ METER_NAMES = {
         for name in ("passed", "dropped", "marked", "spared", "updated", "rate", "target")
     },
 }
+FAIR_NAMES = {
+    **METER_NAMES,
+    **{
+        name: f"{METER}.{name}"
+        for name in ("told", "total", "peak", "flows", "finish", "state", "lowest", "reference", "amount")
+    },
+}
 """What the meter's controller calls its objects, and what they are in the whole program; names that only one part has are left out."""
 AQM_NAMES = {
     "forward": f"{AQM}.forwarding.forward.forward",
@@ -50,23 +58,31 @@ def _program(defines: tuple[str, ...]) -> Program:
     return compile_p4(Path(__file__).with_name("combined.p4"), defines=defines)
 
 
-def program(form: Field) -> Program:
-    """The data plane that stamps in a format; its carrier is the shim."""
+def program(form: Field, *, fair: bool = False) -> Program:
+    """The data plane that stamps in a format; its carrier is the shim. With the paper's meter, or the fair one."""
     if form.carrier != "shim":
         raise TidegateError(
             "stamps of the combination are in a shim, so that the meter and DualPI2 see plain IP; give carrier='shim'"
         )
-    return _program(tuple(form.defines))
+    return _program((*form.defines, *(["COMBINED_FAIR"] if fair else [])))
 
 
-def combine(network: Network, name: str, form: Field) -> Switch:
-    """Add a switch that runs the combination. Each part that is wanted is set up by a call of its own, when the links are there."""
-    return network.switch(name, program(form), queues=2)
+def combine(network: Network, name: str, form: Field, *, fair: bool = False) -> Switch:
+    """Add a switch that runs the combination. Each part that is wanted is set up by a call of its own, when the links are there.
+
+    With `fair` its meter is the fair one, which `fair_meter` sets up.
+    """
+    return network.switch(name, program(form, fair=fair), queues=2)
 
 
 def meter(network: Network, switch: Switch, meters: Iterable[Meter], **options: Any) -> MeterController:
     """Meter what passes, as `meter.setup.meter` does."""
     return meter_setup.meter(network, switch, meters, names=METER_NAMES, **options)
+
+
+def fair_meter(network: Network, switch: Switch, meters: Iterable[Meter], **options: Any) -> FairMeters:
+    """Meter what passes, fairly among flows, as `meter.setup.fair` does."""
+    return meter_setup.fair(network, switch, meters, names=FAIR_NAMES, **options)
 
 
 def manage(

@@ -15,15 +15,16 @@ from tidegate.control.part import Part
 from tidegate.measures import last
 from tidegate.p4 import Pipeline
 from tidegate.systems.aqm.controller import Aqm, AqmController
-from tidegate.systems.combined.experiments.together import FORM, PARTS, network
+from tidegate.systems.combined.experiments.together import FORM, PARTS, Setting, network
 from tidegate.systems.combined.setup import AQM_NAMES, METER_NAMES, combine, program
 from tidegate.systems.meter.controller import MeterController
 from tidegate.systems.meter.tables import Meter, Prefix
 from tidegate.systems.stamping.format import Format
 
 
-def test_each_part_does_its_work_in_the_combination() -> None:
-    result = network(PARTS["together"], 10).run("4 s")
+@pytest.mark.parametrize("meter", ["paper", "fair"])
+def test_each_part_does_its_work_in_the_combination(meter: str) -> None:
+    result = network(PARTS["together"], Setting(meter=meter)).run("4 s")
     goodput = dict(zip(result.flows["label"], result.flows["goodput_mbps"], strict=True))
     assert 7 < goodput["metered 4"] < 10.5
     assert goodput["stamp 5"] + goodput["stamp 6"] > 80
@@ -42,7 +43,7 @@ def test_each_part_does_its_work_in_the_combination() -> None:
 
 def test_a_meter_s_mark_leaves_the_queue_as_it_is() -> None:
     """The metered flow is ECN-capable and Classic: with marks in the L queue it would have that queue's delay."""
-    net = network(PARTS["together"], 10)
+    net = network(PARTS["together"], Setting())
     result = net.run("3 s")
     marked = result.flows.filter(pl.col("label") == "metered 4")["ece_received"].item()
     assert marked > 0

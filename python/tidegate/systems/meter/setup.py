@@ -43,11 +43,18 @@ def meter(
     return controller
 
 
-def fair(network: Network, switch: Switch, meters: Iterable[Meter], **options: Any) -> FairMeters:
-    """Meter what passes a switch that runs `fair.p4`, fairly among flows; `options` are those of `FairMeters`.
+def fair(
+    network: Network,
+    switch: Switch,
+    meters: Iterable[Meter],
+    *,
+    names: Mapping[str, str] | None = None,
+    **options: Any,
+) -> FairMeters:
+    """Meter what passes a switch that runs `fair.p4`, fairly among flows; `names` are as with `meter`, `options` those of `FairMeters`.
 
     Hosts may be linked to the switch after this.
     """
     controller = FairMeters(meters, ports=partial(network.forwarding, switch), **options)
-    network.control(controller, switch)
+    network.control(controller if names is None else Part(controller, names), switch)
     return controller

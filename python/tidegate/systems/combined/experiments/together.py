@@ -1,12 +1,13 @@
 """Each part alone, and all at once, on one switch with the same traffic: does each keep what it promises?
 
-Port 1 (100 Mbit/s, DualPI2): two Prague and two CUBIC flows, and a customer's CUBIC flow behind a meter. Port 2 (100 Mbit/s): two flows
-whose control follows the stamps. All packets are stamped at both ports. The bounds were written down before the first run.
+Port 1 (100 Mbit/s, DualPI2): two Prague and two CUBIC flows, and a customer's CUBIC flow behind a meter, the paper's or the fair one. Port
+2 (100 Mbit/s): two flows whose control follows the stamps. All packets are stamped at both ports. The bounds were written down before the first run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
 
@@ -21,16 +22,15 @@ from tidegate.measures import Noted, goodputs_mbps, last, sampled_delays
 from tidegate.network import Network
 from tidegate.plots import all_rows
 from tidegate.results import Result
-from tidegate.systems.combined.setup import METER_NAMES, combine, manage, meter, stamp, unmanaged
+from tidegate.systems.combined.setup import METER_NAMES, combine, fair_meter, manage, meter, stamp, unmanaged
 from tidegate.systems.meter.controller import Meter
 from tidegate.systems.stamping.experiments.testbed import stamp_all
 from tidegate.systems.stamping.format import Format
 
-RATE_MBPS = 100
-RTT_MS = 10.0
 WARM_UP_S = 4
 FORM = Format("320 ms", bits=8, bins="log", mantissa=5, carrier="shim")
 WHY_QUEUE = "without DualPI2 a drop-tail queue that all share is behind the meter: the flow's losses are there, and none at the meter"
+WHY_SHARE = "a fifth of the link, one flow's share, is less than the target: the queue holds the flow below it, and not the meter"
 PARTS: Mapping[str, frozenset[str]] = {
     "meter alone": frozenset({"meter"}),
     "DualPI2 alone": frozenset({"aqm"}),
@@ -51,10 +51,20 @@ class Counts(Controller):
         switch.note("unstamped", int(switch.counter_read("unstamped", 0, 4).sum()))
 
 
-def network(parts: frozenset[str], target_mbps: int) -> Network:
+@dataclass(frozen=True)
+class Setting:
+    """What is the same in all cases: the meter and its target, the rate of both ports, and the base RTT."""
+
+    target_mbps: int = 10
+    rate_mbps: int = 100
+    rtt_ms: float = 10.0
+    meter: str = "paper"
+
+
+def network(parts: frozenset[str], setting: Setting) -> Network:
     """The switch with these parts set up; the traffic is the same."""
     net = Network()
-    switch = combine(net, "switch", FORM)
+    switch = combine(net, "switch", FORM, fair=setting.meter == "fair")
     # Plain routers would not know what to do with a shim: the switch leads to hosts.
     right, other = net.host("right"), net.host("other")
     ends = []
@@ -63,7 +73,9 @@ def network(parts: frozenset[str], target_mbps: int) -> Network:
         net.link(source, switch, rate="1 Gbit/s", delay=0, queue="10000 packets")
         ends.append((source, other if number >= 5 else right))
     slow, second = (
-        net.link(switch, host, rate=f"{RATE_MBPS} Mbit/s", delay=f"{RTT_MS / 2} ms", queue="4 BDP")
+        net.link(
+            switch, host, rate=f"{setting.rate_mbps} Mbit/s", delay=f"{setting.rtt_ms / 2} ms", queue="4 BDP"
+        )
         for host in (right, other)
     )
     stamp_all(net, [right, other, *(source for source, _ in ends)], FORM)
@@ -75,9 +87,9 @@ def network(parts: frozenset[str], target_mbps: int) -> Network:
     flows += [net.tcp(*ends[n], congestion_control="cubic", mss=size, label=f"cubic {n}") for n in (2, 3)]
     customer = net.tcp(*ends[4], congestion_control="cubic", ecn="on", mss=size, label="metered 4")
     options = {
-        "base_rtt": f"{RTT_MS} ms",
-        "rtt": f"{RTT_MS} ms",
-        "line_rate": f"{RATE_MBPS} Mbit/s",
+        "base_rtt": f"{setting.rtt_ms} ms",
+        "rtt": f"{setting.rtt_ms} ms",
+        "line_rate": f"{setting.rate_mbps} Mbit/s",
         "min_rate": "100 kbit/s",
         **FORM.control_options,
     }
@@ -90,8 +102,9 @@ def network(parts: frozenset[str], target_mbps: int) -> Network:
             mss=size,
             label=f"stamp {n}",
         )
-    meters = [Meter(0, target_mbps * 1_000_000, (net.five_tuple(customer),))] if "meter" in parts else []
-    meter(net, switch, meters)
+    customers = [Meter(0, setting.target_mbps * 1_000_000, (net.five_tuple(customer),))]
+    add_meters = fair_meter if setting.meter == "fair" else meter
+    add_meters(net, switch, customers if "meter" in parts else [])
     # Without its part, DualPI2's tables say where packets go and manage no port.
     if "aqm" in parts:
         manage(net, switch, slow)
@@ -140,21 +153,25 @@ def together(
     parts: Annotated[tuple[str, ...], OneOf(PARTS)] = tuple(PARTS),
     target_mbps: Annotated[int, AtLeast(1, 50)] = 10,
     duration_s: Annotated[int, AtLeast(WARM_UP_S + 2, 10_000)] = 30,
+    rate_mbps: Annotated[int, AtLeast(20, 500)] = 100,
+    rtt_ms: Annotated[float, AtLeast(1, 100)] = 10.0,
+    meter: Annotated[str, OneOf(("paper", "fair"))] = "paper",
 ) -> Plan:
     """Meter, DualPI2 and stamping on one switch: each alone and all at once, with the same traffic."""
+    setting = Setting(target_mbps, rate_mbps, rtt_ms, meter)
     cases = [
         Case(
             name.replace(" ", "-"),
-            network(PARTS[name], target_mbps),
+            network(PARTS[name], setting),
             f"{duration_s} s",
             partial(_measure, name, target_mbps, duration_s),
         )
         for name in parts
     ]
-    return Plan(cases, _claims, _draw)
+    return Plan(cases, partial(_claims, setting), _draw)
 
 
-def _claims(rows: list[Row]) -> list[Claim]:
+def _claims(setting: Setting, rows: list[Row]) -> list[Claim]:
     def of(part: str, column: str) -> dict[str, float]:
         return medians(
             [row for row in rows if part in PARTS[row["parts"]]], column, lambda row: str(row["parts"])
@@ -164,7 +181,7 @@ def _claims(rows: list[Row]) -> list[Claim]:
     ratios = medians(
         [row for row in shares if "aqm" in PARTS[row["parts"]]], "ratio", lambda row: str(row["parts"])
     )
-    links = {name: value / RATE_MBPS for name, value in of("stamps", "stamp_mbps").items()}
+    links = {name: value / setting.rate_mbps for name, value in of("stamps", "stamp_mbps").items()}
     return [
         between(
             "meter",
@@ -173,7 +190,7 @@ def _claims(rows: list[Row]) -> list[Claim]:
             of("meter", "meter_off"),
             -0.05,
             0.05,
-            why=WHY_QUEUE,
+            why=WHY_QUEUE if setting.rate_mbps >= 5 * setting.target_mbps else WHY_SHARE,
         ),
         between(
             "aqm-low",
@@ -215,7 +232,7 @@ def _claims(rows: list[Row]) -> list[Claim]:
             "Stamps: the mean queue of these flows is at most half a base RTT",
             of("stamps", "stamp_queue_ms_mean"),
             0,
-            RTT_MS / 2,
+            setting.rtt_ms / 2,
             form=Unit("ms"),
         ),
         between(
