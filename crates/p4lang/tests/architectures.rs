@@ -88,3 +88,54 @@ fn what_a_filter_may_not() {
     assert_eq!(diagnostics[0].message, expected);
     assert!(diagnostics.iter().all(|d| d.severity != p4lang::diag::Severity::Error), "{diagnostics:?}");
 }
+
+/// v1model's programs: declarations around and within ingress, its statements.
+fn switch(around: &str, locals: &str, apply: &str) -> String {
+    format!(
+        "#include <v1model.p4>\n\
+         header h_t {{ bit<8> a; bit<8> b; bit<72> w; }} struct H {{ h_t h; }} struct M {{}}\n{around}\n\
+         parser P(packet_in p, out H hdr, inout M m, inout standard_metadata_t s) {{ state start {{ p.extract(hdr.h); transition accept; }} }}\n\
+         control V(inout H hdr, inout M m) {{ apply {{}} }}\n\
+         control I(inout H hdr, inout M m, inout standard_metadata_t s) {{ {locals} apply {{ {apply} }} }}\n\
+         control E(inout H hdr, inout M m, inout standard_metadata_t s) {{ apply {{}} }}\n\
+         control D(packet_out p, in H hdr) {{ apply {{}} }}\n\
+         V1Switch(P(), V(), I(), E(), V(), D()) main;"
+    )
+}
+
+/// What would give something else than the program says.
+#[test]
+fn what_a_switch_may_not() {
+    let entries = |range: &str| {
+        format!(
+            "table t {{ key = {{ (int<8>) hdr.h.a: range @name(\"a\"); }} actions = {{ NoAction; }} const entries = {{ {range}: NoAction(); }} }}"
+        )
+    };
+    let with_table = "control K(register<bit<8>> r, inout bit<8> x) {
+        action one() { r.read(x, 0); } table t { actions = { one; } default_action = one(); } apply { t.apply(); } }";
+    let objects = "register<bit<8>>(1) ra; register<bit<8>>(1) rb; K() k;";
+    for (around, locals, apply, expected) in [
+        ("", entries("-5..5").as_str(), "t.apply();", Some("tables match ranges by their bits")),
+        ("", entries("3..-5").as_str(), "t.apply();", Some("this range ends before it starts")),
+        ("", entries("-5..-1").as_str(), "t.apply();", None),
+        ("", entries("0..5").as_str(), "t.apply();", None),
+        ("", "", "random(hdr.h.w, 0, 5);", Some("random numbers have 64 bits at most, not 72")),
+        (
+            with_table,
+            objects,
+            "k.apply(ra, hdr.h.a); k.apply(rb, hdr.h.b);",
+            Some("has tables and was applied with another object as `r` before"),
+        ),
+        (with_table, objects, "k.apply(ra, hdr.h.a); k.apply(ra, hdr.h.b);", None),
+    ] {
+        let diagnostics = compile(&switch(around, locals, apply)).diagnostics;
+        let errors: Vec<_> =
+            diagnostics.iter().filter(|d| d.severity == p4lang::diag::Severity::Error).collect();
+        match expected {
+            Some(expected) => {
+                assert!(errors.iter().any(|d| d.message.contains(expected)), "{apply}: {diagnostics:?}");
+            }
+            None => assert!(errors.is_empty(), "{apply}: {errors:?}"),
+        }
+    }
+}

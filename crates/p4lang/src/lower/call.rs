@@ -226,23 +226,20 @@ impl Lowerer<'_> {
         free.then(|| mine.clone())
     }
 
-    /// An `out` parameter starts with invalid headers (section 6.8).
+    /// An `out` parameter starts with invalid headers, and stacks without a next element (section 6.8).
     fn invalidate(&mut self, store: &Store) {
-        let mut headers = Vec::new();
-        store.headers(&mut headers);
-        let refs: Vec<_> = headers
-            .into_iter()
-            .filter_map(|h| match h {
-                Store::Header { header, .. } => Some(header.clone()),
-                _ => None,
-            })
-            .collect();
-        for header in refs {
-            self.emit(Stmt::ResetHeader(header));
+        match store {
+            Store::Header { header, .. } => self.emit(Stmt::ResetHeader(header.clone())),
+            Store::Struct(items) | Store::Union(items) => items.iter().for_each(|item| self.invalidate(item)),
+            Store::Stack { elements, next, .. } => {
+                elements.iter().for_each(|element| self.invalidate(element));
+                self.emit(Stmt::Assign { dst: Place::Var(*next), src: build::constant(0u8, 32) });
+            }
+            Store::Unit | Store::Scalar(..) | Store::Varbit(_) => {}
         }
     }
 
-    fn object_binding(&mut self, arg: &Expr) -> Lowered<Binding> {
+    pub(super) fn object_binding(&mut self, arg: &Expr) -> Lowered<Binding> {
         match &arg.kind {
             K::Ref(id) => match self.env.get(id) {
                 Some(binding) => Ok(binding.clone()),

@@ -74,8 +74,12 @@ impl Lowerer<'_> {
                 let mut into = Vec::new();
                 scalars(&store, &mut into);
                 self.emit(Stmt::Lookahead { into });
-                if let Store::Header { valid, .. } = &store {
-                    self.set_valid(valid, &[]);
+                let mut headers = Vec::new();
+                store.headers(&mut headers);
+                for header in headers {
+                    if let Store::Header { valid, .. } = header {
+                        self.set_valid(valid, &[]);
+                    }
                 }
                 Ok(Value::Store(store))
             }

@@ -172,7 +172,17 @@ impl Lowerer<'_> {
             }
             (MatchKind::Range, KeysetElem::Any) => EntryMatch::Range { lo: zero(), hi: ones },
             (MatchKind::Range, KeysetElem::Range(lo, hi)) => {
+                let signed = self.is_signed(&self.ty(&lo.ty));
                 let (lo, hi) = (self.const_bits(lo)?, self.const_bits(hi)?);
+                let sign = u64::from(width.saturating_sub(1));
+                if signed && lo.bit(sign) != hi.bit(sign) {
+                    return self.fail_help(
+                        "unsupported",
+                        span,
+                        "tables match ranges by their bits, in which numbers below 0 are above all others",
+                        "write one entry for those below 0, and one for the others",
+                    );
+                }
                 EntryMatch::Range { lo, hi }
             }
             (MatchKind::Optional, KeysetElem::Value(e)) => EntryMatch::Optional(Some(self.const_bits(e)?)),

@@ -110,7 +110,11 @@ impl Lowerer<'_> {
                 if let Some(value) = self.folded(e) {
                     return Ok(self.int(&value, width));
                 }
-                let operand = self.scalar(operand)?;
+                let operand = match self.value(operand)? {
+                    // A number of no bits.
+                    Value::Unit | Value::Store(Store::Unit) => return Ok(Value::Unit),
+                    value => self.number(value),
+                };
                 Value::Scalar(match op {
                     UnaryOp::Not | UnaryOp::Complement => build::not(operand),
                     UnaryOp::Neg => build::neg(operand),
@@ -316,6 +320,10 @@ impl Lowerer<'_> {
                 return Ok(Value::Scalar(only));
             }
             (Some(only), None) => return Ok(Value::Scalar(only)),
+            // Of two numbers of no bits, which are equal.
+            _ if matches!(op, BinaryOp::Le | BinaryOp::Ge | BinaryOp::Lt | BinaryOp::Gt) => {
+                return Ok(Value::Scalar(build::bit(matches!(op, BinaryOp::Le | BinaryOp::Ge))));
+            }
             _ => return Ok(Value::Unit),
         };
         if !matches!(left.kind, ExprKind::Const(_)) {

@@ -365,6 +365,9 @@ impl Lowerer<'_> {
         let known: HashMap<DefId, Binding> = self.instances[id.0].bindings.iter().cloned().collect();
         let mut copies = Vec::new();
         for (param, arg) in call.arguments(params) {
+            if let (Some(Binding::Instance(before)), Some(arg)) = (known.get(&param), arg) {
+                self.rebind_object(id, param, *before, arg, call.span)?;
+            }
             let (Some(Binding::Store(store)), Some(arg)) = (known.get(&param), arg) else { continue };
             let direction = self.param(param).direction;
             match direction {
@@ -386,6 +389,34 @@ impl Lowerer<'_> {
             }
         }
         Ok(copies)
+    }
+
+    /// Puts another object in the place of a parameter. Actions of tables are there once, and have the first one.
+    fn rebind_object(
+        &mut self,
+        id: InstanceId,
+        param: DefId,
+        before: InstanceId,
+        arg: &Expr,
+        span: Span,
+    ) -> Lowered<()> {
+        let now = self.object_binding(arg)?;
+        if matches!(now, Binding::Instance(now) if now == before) {
+            return Ok(());
+        }
+        if !self.instances[id.0].tables.is_empty() {
+            let message = format!(
+                "this control has tables and was applied with another object as `{}` before",
+                self.def(param).name
+            );
+            return self.fail_help("unsupported", span, message, "make an instance for each object");
+        }
+        for (known, binding) in &mut self.instances[id.0].bindings {
+            if *known == param {
+                binding.clone_from(&now);
+            }
+        }
+        Ok(())
     }
 
     /// Locals, tables if that is still to do, and the apply block of the instance around.

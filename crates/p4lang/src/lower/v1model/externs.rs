@@ -23,6 +23,11 @@ impl Lowerer<'_> {
             "mark_to_drop" => self.mark_to_drop(call),
             "random" => {
                 let (bounds, (dst, width, back)) = self.arg_values_out(call, [1, 2], 0)?;
+                if width > 64 {
+                    let message = format!("random numbers have 64 bits at most, not {width}");
+                    let help = "draw several, and put them together with `++`";
+                    return self.fail_help("unsupported", call.span, message, help);
+                }
                 let [lo, hi] = bounds.map(|bound| build::resize(self.number(bound), width, false));
                 self.emit(Stmt::Extern(ExternCall::Random { dst, lo, hi }));
                 self.finish_out(back);
