@@ -19,7 +19,7 @@ from typing import Annotated, Any
 import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
-from matplotlib.ticker import ScalarFormatter
+from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
 from tidegate import units
 from tidegate.claims import Claim, Percents, Row, Unit, between, medians
@@ -546,7 +546,9 @@ def _draw(runs: list[Run]) -> Figure:
         else:
             # Most flows take seconds, and few take minutes.
             panel.set_xscale("log")
+            panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             panel.xaxis.set_major_formatter(ScalarFormatter())
+            panel.xaxis.set_minor_formatter(NullFormatter())
     for panel in panels[:, 0]:
         panel.set_ylabel("part of all flows")
     panels[0, 0].set_ylim(0, 1)
