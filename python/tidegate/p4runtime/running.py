@@ -115,7 +115,7 @@ class Running:
         self.packets = Packets(self.schema, widths)
         self._profiles = Profiles(self.schema, self._act, self.tables)
         self._arrays = Arrays(self.schema, self._act, self.tables)
-        self._replication = Replication(self._act)
+        self._replication = Replication(self.schema, self._act)
         self._value_sets = ValueSets(self.schema, self._act)
         schema = self.schema
         self._objects: dict[str, tuple[str, dict[int, Any]]] = {

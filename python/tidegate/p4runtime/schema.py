@@ -10,10 +10,11 @@ from typing import Any, Protocol, TypeVar
 from tidegate.control import MatchKind
 from tidegate.p4runtime.errors import Code, P4Error, invalid
 from tidegate.p4runtime.messages import p4
-from tidegate.p4runtime.values import Codec, Names, Translations
+from tidegate.p4runtime.values import PORTS, Codec, Names, Translations, is_port
 
 # A value of the switch never has more bits; what does not fit is refused where it is written.
 MOST_BITS = 1 << 16
+PORT_BITS = 9
 KINDS: dict[int, MatchKind] = {2: "exact", 3: "lpm", 4: "ternary", 5: "range", 6: "optional"}
 T = TypeVar("T")
 
@@ -190,10 +191,23 @@ class Schema:
         if type_name in types and types[type_name].HasField("translated_type"):
             translated = types[type_name].translated_type
             if translated.WhichOneof("sdn_type") == "sdn_string":
-                names = self.translations.get(translated.uri, self.translations.get("", {}))
-                return Names(MOST_BITS, True, translated.uri, names)
+                key = translated.uri
+                port = is_port(key, type_name)
+                if port and (not key or key not in self.translations) and PORTS in self.translations:
+                    key = PORTS
+                return Names(MOST_BITS, True, translated.uri or type_name, self.translations.get(key, {}))
             return Codec(width or MOST_BITS, True)
         return Codec(width or MOST_BITS)
+
+    @cached_property
+    def port(self) -> Codec:
+        """How ports are read that have no type in the P4Info: as names, if the program has a type of ports that are names."""
+        types = self.p4info.type_info.new_types
+        for name in sorted(types):
+            translated = types[name].translated_type
+            if is_port(translated.uri, name) and translated.WhichOneof("sdn_type") == "sdn_string":
+                return self.codec(name, 0)
+        return Codec(PORT_BITS)
 
     def counter(self, name: str) -> Array:
         """The counter of a name: an array before a direct counter of which it is a suffix only."""

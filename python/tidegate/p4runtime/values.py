@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tidegate.p4runtime.errors import Code, P4Error, invalid
 
 Translations = Mapping[str, Mapping[str, int]]
-"""For each URI of `@p4runtime_translation`, the numbers that a controller's names stand for; an empty URI is for all others."""
+"""For each URI of `@p4runtime_translation`, which may be empty, the numbers that a controller's names stand for; those of `PORTS` are for
+types of ports whose URI has no names of its own."""
+
+PORTS = "port"
+"""The key of names of ports."""
+
+
+def is_port(uri: str, type_name: str) -> bool:
+    """Whether a translated type is that of ports. A P4Info does not say it, so the URI or the type has the word `port` in its name."""
+    words = re.findall("[A-Z]?[a-z]+|[A-Z]+(?![a-z])", f"{uri} {type_name}")
+    return any(word.lower() == "port" for word in words)
 
 
 def canonical(number: int) -> bytes:
@@ -51,9 +62,13 @@ class Codec:
 
 @dataclass(frozen=True)
 class Names(Codec):
-    """Names of a translated type: those that the server was given, and decimal numbers for all others."""
+    """Names of a translated type: those that the server was given, and decimal numbers for all others.
 
-    uri: str = ""
+    A value has one form, so that it is read as it was written: a number that has a name is refused, and so are leading zeros.
+    """
+
+    type: str = ""
+    """Its URI, or its name if that is empty."""
     numbers: Mapping[str, int] = field(default_factory=dict)
 
     def to_switch(self, value: bytes, what: str) -> bytes:
@@ -61,16 +76,20 @@ class Names(Codec):
         try:
             name = value.decode()
         except UnicodeDecodeError:
-            raise invalid(f"{what} is not text, as the type {self.uri} wants it") from None
+            raise invalid(f"{what} is not text, as the type {self.type} wants it") from None
         number = self.numbers.get(name)
         if number is None:
             if not (name.isascii() and name.isdecimal() and len(name) <= 40):
                 known = ", ".join(list(self.numbers)[:10]) or "none"
                 raise invalid(
-                    f"{what}: {name[:40]!r} is neither a number nor a name of {self.uri} (there are: {known})"
+                    f"{what}: {name[:40]!r} is neither a number nor a name of {self.type} (there are: {known})"
                 )
             number = int(name)
-        return checked(canonical(number), self.width, what)
+        found = checked(canonical(number), self.width, what)
+        written = self.to_client(found)
+        if written != value:
+            raise invalid(f"{what}: {name[:40]!r} is written {written.decode()!r} in {self.type}")
+        return found
 
     def to_client(self, value: bytes) -> bytes:
         """The name of a number."""

@@ -10,6 +10,7 @@ from tidegate import addresses
 from tidegate._core import TidegateError
 from tidegate.p4 import Program
 from tidegate.p4runtime import Limits, Server, Tls
+from tidegate.p4runtime.values import PORTS
 from tidegate.switch.running import LiveSwitch
 
 TIMEOUTS_S = 0.02
@@ -53,7 +54,7 @@ def served(
     insecure: bool = False,
     program_limits: Mapping[str, int] | None = None,
 ) -> Iterator[Server]:
-    """A server in front of a switch. Names of interfaces are names of ports, for programs whose ports have names."""
+    """A server in front of a switch. Names of interfaces are names of ports, for programs with a type of ports that are names."""
     names = {port.interface: port.number for port in live.ports}
 
     def replaced(program: Program) -> None:
@@ -66,7 +67,7 @@ def served(
         address=address,
         device_id=device_id,
         tls=secret,
-        translations={"": names},
+        translations={PORTS: names},
         poll_every=TIMEOUTS_S,
         on_program=replaced,
         messages=live.messages,

@@ -31,7 +31,7 @@ class Families:
         self.profiles = Profiles(schema, act, self.tables, look)
         self.arrays = Arrays(schema, act, self.tables, look)
         self.value_sets = ValueSets(schema, act, look)
-        self.replication = Replication(act, look)
+        self.replication = Replication(schema, act, look)
         self.packets = Packets(schema)
 
 

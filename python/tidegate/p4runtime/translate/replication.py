@@ -10,6 +10,7 @@ from tidegate.control import operations as op
 from tidegate.control.objects import Put
 from tidegate.p4runtime.errors import Code, P4Error, invalid
 from tidegate.p4runtime.messages import p4
+from tidegate.p4runtime.schema import Schema
 from tidegate.p4runtime.translate.base import (
     DELETE,
     GROUPS,
@@ -25,7 +26,7 @@ from tidegate.p4runtime.translate.base import (
 )
 from tidegate.p4runtime.translate.entries import Op
 from tidegate.p4runtime.translate.matches import bounded
-from tidegate.p4runtime.values import canonical, checked
+from tidegate.p4runtime.values import canonical
 
 PORTS = 511
 """Ports are numbers below this one, which drops."""
@@ -59,7 +60,8 @@ def demand_platform(properties: Any) -> None:
 class Replication:
     """Multicast groups and clone sessions."""
 
-    def __init__(self, act: Act, look: Look | None = None) -> None:
+    def __init__(self, schema: Schema, act: Act, look: Look | None = None) -> None:
+        self._port = schema.port
         self._act = act
         self._look = look
         # What only a controller knows: metadata of groups, and which entries it wrote with ports as plain numbers.
@@ -88,7 +90,7 @@ class Replication:
                 self._remember, "multicast", group, None
             )
         bounded(entry.metadata)
-        copies, remember = replicas(entry.replicas), partial(self._remember, "multicast", group, entry)
+        copies, remember = self._replicas(entry.replicas), partial(self._remember, "multicast", group, entry)
         return op.MulticastSet(group, copies, "new" if kind == INSERT else "known"), remember
 
     def _remember(self, kind: str, number: int, entry: Any) -> None:
@@ -113,7 +115,7 @@ class Replication:
         if entry.packet_length_bytes < 0:
             raise invalid("the packet length is negative")
         length = entry.packet_length_bytes or None
-        copies = [(instance, port) for port, instance in replicas(entry.replicas)]
+        copies = [(instance, port) for port, instance in self._replicas(entry.replicas)]
         to = (None, None, copies, entry.class_of_service, length)
         remember = partial(self._remember, "clone", session, entry)
         return op.MirrorSet(session, to, "new" if kind == INSERT else "known"), remember
@@ -164,13 +166,37 @@ class Replication:
             wrapped = p4.PacketReplicationEngineEntry(clone_session_entry=message)
             yield p4.Entity(packet_replication_engine_entry=wrapped)
 
-    @staticmethod
-    def _add(to: Any, copies: list[tuple[int, int]], plain: bool) -> None:
+    def _add(self, to: Any, copies: list[tuple[int, int]], plain: bool) -> None:
         for port, instance in copies:
             if plain:
                 to.add(egress_port=port, instance=instance)
             else:
-                to.add(port=canonical(port), instance=instance)
+                to.add(port=self._port.to_client(canonical(port)), instance=instance)
+
+    def _replicas(self, found: Any) -> list[tuple[int, int]]:
+        """Ports and instances, each pair once."""
+        copies = []
+        for replica in found:
+            if replica.backup_replicas:
+                raise P4Error.unsupported("ports do not go down here: there are no backup replicas")
+            kind = replica.WhichOneof("port_kind")
+            if kind is None:
+                raise invalid("a replica has no port")
+            port = replica.egress_port
+            if kind == "port":
+                if not replica.port:
+                    raise invalid("the port of a replica is empty")
+                port = int.from_bytes(self._port.to_switch(replica.port, "the port of a replica"))
+            if port >= PORTS:
+                raise invalid(f"{port} is not a port that copies can go to; there are 0 to {PORTS - 1}")
+            if replica.instance > MOST_INSTANCES:
+                raise invalid(f"the instance {replica.instance} is more than {MOST_INSTANCES}")
+            copies.append((port, replica.instance))
+        if len(set(copies)) != len(copies):
+            raise invalid("a pair of port and instance is there twice")
+        if len(copies) > MOST_COPIES:
+            raise P4Error(Code.RESOURCE_EXHAUSTED, f"{len(copies)} copies are more than {MOST_COPIES}")
+        return copies
 
     # Operations as updates, and entities as answers.
 
@@ -194,8 +220,7 @@ class Replication:
     def multicast_set(self, operation: op.MulticastSet) -> Updates:
         """An `INSERT` or a `MODIFY`; a group that is changed keeps its metadata."""
         entry = p4.MulticastGroupEntry(multicast_group_id=operation.group)
-        for port, instance in operation.copies:
-            entry.replicas.add(port=canonical(port), instance=instance)
+        self._add(entry.replicas, list(operation.copies), False)
         there = [] if operation.put == "new" else self._groups(operation.group)
         for present in there:
             entry.metadata = present.metadata
@@ -216,7 +241,7 @@ class Replication:
         groups, number = [], 0
         for entry in self._groups():
             ports: dict[int, list[int]] = {}
-            for port, instance in replicas(entry.replicas):
+            for port, instance in self._replicas(entry.replicas):
                 ports.setdefault(instance, []).append(port)
             nodes = [(number + at, rid, found) for at, (rid, found) in enumerate(ports.items())]
             number += len(nodes)
@@ -235,8 +260,7 @@ class Replication:
             session_id=operation.session, class_of_service=priority, packet_length_bytes=truncate or 0
         )
         replicated: Sequence[tuple[int, int]] = [*copies, *([] if port is None else [(0, port)])]
-        for instance, number in replicated:
-            entry.replicas.add(port=canonical(number), instance=instance)
+        self._add(entry.replicas, [(number, instance) for instance, number in replicated], False)
         kind = self._kind(operation.put, lambda: self._sessions(operation.session))
         return Updates([(kind, wrapped(clone_session_entry=entry))])
 
@@ -251,7 +275,7 @@ class Replication:
         """Sessions, what is set of each, and port and replication id of its copies."""
         found = []
         for entry in self._sessions():
-            copies = replicas(entry.replicas)
+            copies = self._replicas(entry.replicas)
             to = (
                 None,
                 None,
@@ -271,25 +295,3 @@ def wrapped(**entry: Any) -> Any:
 def no_nodes(why: str) -> P4Error:
     """P4Runtime has groups, and no nodes apart from them."""
     return P4Error.unsupported(why, "P4Runtime has no nodes apart from groups; set the copies of each group")
-
-
-def replicas(found: Any) -> list[tuple[int, int]]:
-    """Ports and instances, each pair once."""
-    copies = []
-    for replica in found:
-        if replica.backup_replicas:
-            raise P4Error.unsupported("ports do not go down here: there are no backup replicas")
-        if replica.WhichOneof("port_kind") == "port":
-            port = int.from_bytes(checked(replica.port, 9, "the port of a replica"))
-        else:
-            port = replica.egress_port
-        if port >= PORTS:
-            raise invalid(f"{port} is not a port that copies can go to; there are 0 to {PORTS - 1}")
-        if replica.instance > MOST_INSTANCES:
-            raise invalid(f"the instance {replica.instance} is more than {MOST_INSTANCES}")
-        copies.append((port, replica.instance))
-    if len(set(copies)) != len(copies):
-        raise invalid("a pair of port and instance is there twice")
-    if len(copies) > MOST_COPIES:
-        raise P4Error(Code.RESOURCE_EXHAUSTED, f"{len(copies)} copies are more than {MOST_COPIES}")
-    return copies
