@@ -72,11 +72,11 @@ CASES = [
         reads=(ROWS,),
     ),
     Case(
-        op.TableAdd("selected", [1], [(("forward", [1]), 2, b""), (("forward", [2]), 1, b"p\x01")]),
+        op.TableAdd("selected", [1], [(("forward", [1]), 2, b""), (("forward", [2]), 1, b"p")]),
         lambda s: s.act(
-            op.TableAdd("selected", [1], [(("forward", ["1"]), 2, b""), (("forward", ["2"]), 1, b"p\x01")])
+            op.TableAdd("selected", [1], [(("forward", ["1"]), 2, b""), (("forward", ["2"]), 1, b"p")])
         ),
-        "table=selected key=1 to=forward(1)*2;forward(2)*1@7001",
+        "table=selected key=1 to=forward(1)*2;forward(2)*1@70",
         reads=(op.TableRead("selected", 0),),
     ),
     Case(
@@ -164,9 +164,9 @@ CASES = [
         (GROUPS,),
     ),
     Case(
-        op.GroupSet("choices", 2, [(4, 3, b"p\x01"), (5, 1, b"")], 8, "either"),
-        lambda s: s.group_set("choices", 2, [(4, 3, b"p\x01"), (5, 1, b"")], 8, "either"),
-        "profile=choices group=2 shares=4:3@7001,5:1 max_size=8 put=either",
+        op.GroupSet("choices", 2, [(4, 3, b"p"), (5, 1, b"")], 8, "either"),
+        lambda s: s.group_set("choices", 2, [(4, 3, b"p"), (5, 1, b"")], 8, "either"),
+        "profile=choices group=2 shares=4:3@70,5:1 max_size=8 put=either",
         None,
         (MEMBER, OTHER, GROUP),
         (GROUPS,),

@@ -196,7 +196,6 @@ def one_shot(bench: Entities, *choices: tuple[int, int]) -> Any:
     for port, weight in choices:
         one = entity.table_entry.action.action_profile_action_set.action_profile_actions.add(weight=weight)
         one.action.CopyFrom(bench.action("forward", bytes([port])))
-        one.watch_port = b"\x01"
     return entity
 
 

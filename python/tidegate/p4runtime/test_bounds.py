@@ -168,16 +168,6 @@ def test_sets_groups_and_copies_have_so_many_members(bench: Bench) -> None:
     bench.primary.write(("INSERT", multicast(1, *[(1, instance) for instance in range(SHARES)])))
 
 
-def test_a_port_that_a_member_watches_has_a_length(bench: Bench) -> None:
-    bench.primary.write(("INSERT", member(bench, "choices", 1, "drop")))
-    entity = group(bench, 1, (1, 1))
-    (share,) = entity.action_profile_group.members
-    share.watch_port = bytes(65)
-    assert refused(bench, "INSERT", entity) == "RESOURCE_EXHAUSTED"
-    share.watch_port = bytes(64)
-    bench.primary.write(("INSERT", entity))
-
-
 def test_members_and_what_they_replace_count_for_a_batch(bench: Bench) -> None:
     """A batch that is done whole has 16 384 of them."""
     groups = [multicast(number, *[(1, instance) for instance in range(SHARES)]) for number in range(1, 4)]

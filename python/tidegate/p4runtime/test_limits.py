@@ -20,7 +20,7 @@ from tidegate import p4 as programs
 from tidegate.control.delivery import Turn
 from tidegate.p4runtime import Connection, Limits
 from tidegate.p4runtime.arbitration import Arbitration, Rules, Stream
-from tidegate.p4runtime.conftest import TEXT, Bench, call, channel, exact, multicast, one_shot, served
+from tidegate.p4runtime.conftest import TEXT, Bench, call, channel, exact, multicast, served
 from tidegate.p4runtime.conftest import refused as wrong_code
 from tidegate.p4runtime.conftest import wait_for as until
 from tidegate.p4runtime.connection import Refused
@@ -198,12 +198,6 @@ def test_metadata_is_bounded(bench: Bench) -> None:
                 bench.primary.write(("INSERT", entity))
             else:
                 assert wrong_code(bench, "MODIFY", entity) == "RESOURCE_EXHAUSTED"
-    entity = one_shot(bench, (1, 1))
-    (choice,) = entity.table_entry.action.action_profile_action_set.action_profile_actions
-    choice.watch_port = bytes(65)
-    assert wrong_code(bench, "INSERT", entity) == "RESOURCE_EXHAUSTED"
-    choice.watch_port = bytes(64)
-    bench.primary.write(("INSERT", entity))
 
 
 # Calls.

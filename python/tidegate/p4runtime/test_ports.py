@@ -16,6 +16,9 @@ from tidegate.p4runtime.conftest import (
     Entities,
     code,
     exact,
+    group,
+    member,
+    one_shot,
     refused,
 )
 from tidegate.p4runtime.connection import Connection, Refused
@@ -164,3 +167,19 @@ def test_a_client_writes_names_of_ports() -> None:
             assert [one.port for one in entry.replicas] == [b"s1", b"3"]
             entry = sessions.packet_replication_engine_entry.clone_session_entry
             assert [one.port for one in entry.replicas] == [b"s2"]
+
+
+def test_no_port_can_be_watched(bench: Bench) -> None:
+    """Ports do not go down, and so a member would be chosen whatever becomes of the port."""
+    bench.primary.write(("INSERT", member(bench, "choices", 1, "drop")))
+    in_group, in_set = group(bench, 1, (1, 1)), one_shot(bench, (1, 1))
+    (share,) = in_group.action_profile_group.members
+    (choice,) = in_set.table_entry.action.action_profile_action_set.action_profile_actions
+    for entity, one in ((in_group, share), (in_set, choice)):
+        for field, value in (("watch_port", b"\x01"), ("watch_port", bytes(65)), ("watch", 1)):
+            setattr(one, field, value)
+            assert refused(bench, "INSERT", entity) == "UNIMPLEMENTED"
+        one.watch_port = b""
+    bench.primary.write(("INSERT", in_group))
+    (read,) = bench.primary.read(group(bench, 1))
+    assert read.action_profile_group.members == in_group.action_profile_group.members

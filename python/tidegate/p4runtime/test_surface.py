@@ -115,7 +115,7 @@ SEQUENCE: list[op.Operation] = [
     op.MemberSet("choices", 4, ("forward", [9])),
     op.MemberSet("choices", 6, DROP),
     op.MembersRead("choices"),
-    op.GroupSet("choices", 3, [(4, 1, b""), (5, 2, b"p\x01")], 8, "new"),
+    op.GroupSet("choices", 3, [(4, 1, b""), (5, 2, b"p")], 8, "new"),
     op.GroupSet("choices", 3, [(4, 1, b"")], 8, "new"),
     op.GroupSet("choices", 9, [(4, 1, b"")], 8, "known"),
     op.GroupSet("choices", 8, [(4, 1, b"")], 8, "either"),

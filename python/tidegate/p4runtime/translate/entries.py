@@ -18,6 +18,7 @@ from tidegate.p4runtime.translate.fields import NS
 from tidegate.p4runtime.translate.matches import (
     add_matches,
     counts,
+    demand_unwatched,
     few,
     fill_note,
     fill_watch,
@@ -183,6 +184,8 @@ class Entries(Translation):
         for one in found.action_profile_actions:
             if one.weight <= 0:
                 raise invalid("an action of a set has a weight of 0 or less; give 1 or more")
+            if self._serves:
+                demand_unwatched(one)
             actions.append((self.call(table, one.action), one.weight, watch_of(one)))
         return actions
 

@@ -86,8 +86,6 @@ def counts(data: Any) -> tuple[int, int]:
 
 MOST_METADATA = 1024
 """Bytes of a controller's metadata of an entry or a group, which are kept as they are."""
-MOST_WATCH = 64
-"""Bytes of a port that is watched, which are kept as they are."""
 
 
 MOST_SHARES = 4096
@@ -133,14 +131,18 @@ def note_parts(kept: bytes) -> tuple[int, bytes]:
     return int.from_bytes(kept[:8]), kept[8:]
 
 
+def demand_unwatched(share: Any) -> None:
+    """Refuse a member that depends on a port: ports do not go down here, so that it would be chosen all the same."""
+    if share.watch_port or share.watch:
+        raise P4Error.unsupported("ports do not go down here: none can be watched", "leave watch_port empty")
+
+
 def watch_of(share: Any) -> bytes:
-    """The port that a member depends on, as it was written; ports do not go down here."""
+    """The port that a member depends on, as it was written."""
     kind = share.WhichOneof("watch_kind")
     if kind == "watch":
         number: int = share.watch
         return b"w" + number.to_bytes(4, signed=True)
-    if len(share.watch_port) > MOST_WATCH:
-        raise P4Error(Code.RESOURCE_EXHAUSTED, f"a port that is watched has more than {MOST_WATCH} bytes")
     return b"p" + share.watch_port if kind == "watch_port" else b""
 
 

@@ -27,7 +27,7 @@ from tidegate.p4runtime.translate.base import (
     some,
 )
 from tidegate.p4runtime.translate.entries import ANYWHERE, Op
-from tidegate.p4runtime.translate.matches import carried, few, fill_watch, watch_of
+from tidegate.p4runtime.translate.matches import carried, demand_unwatched, few, fill_watch, watch_of
 from tidegate.p4runtime.translate.tables import Tables
 
 
@@ -77,6 +77,7 @@ class Profiles(Translation):
         for share in group.members:
             if share.weight <= 0:
                 raise invalid(f"member {share.member_id} has a weight of 0 or less; give 1 or more")
+            demand_unwatched(share)
             shares.append((share.member_id, share.weight, watch_of(share)))
         put: Put = "new" if kind == INSERT else "known"
         return op.GroupSet(profile.name, group.group_id, shares, group.max_size, put)
