@@ -176,6 +176,10 @@ class Role:
     config: Any = None
     rules: Rules = field(default_factory=Rules)
     streams: list[Stream] = field(default_factory=list)
+    writes: int = 0
+    """Calls of `Write` that have begun and go on, whoever is primary by now."""
+    accepted: bool = True
+    """Whether the primary may write: a new one may not before the writes of the one before are done."""
 
 
 class Arbitration:
@@ -256,7 +260,8 @@ class Arbitration:
 
     def _make_room(self) -> None:
         """Let the role that was left first make way for another one."""
-        empty = next((name for name, role in self._roles.items() if name and not role.streams), None)
+        left = (name for name, role in self._roles.items() if name and not role.streams and not role.writes)
+        empty = next(left, None)
         if empty is None:
             why = f"there are {self._limits.roles} roles already, and all have streams"
             raise P4Error(Code.RESOURCE_EXHAUSTED, why)
@@ -283,7 +288,8 @@ class Arbitration:
     def update(self, stream: Stream, message: Any, rules: Rules | None = None) -> bool:
         """Apply an arbitration update of a controller; return whether the primary has changed.
 
-        `rules` are those of its configuration, if that was read before.
+        `rules` are those of its configuration, if that was read before. While a write of the primary before goes on, the new one is
+        not told that it is primary (specification 1.5, "Rules for Handling MasterArbitrationUpdate Messages").
         """
         first = stream.role is None
         if message.device_id != self._device_id:
@@ -313,6 +319,7 @@ class Arbitration:
         if election is not None and (role.highest is None or election >= role.highest):
             changed = role.primary is not stream
             role.highest, role.primary, role.rules = election, stream, rules
+            role.accepted = not role.writes
             role.config = message.role.config if given else None
             self._note_primaries()
             self._tell(role)
@@ -325,10 +332,23 @@ class Arbitration:
             stream.send(self._advice(role, stream))
         return False
 
+    def begin_write(self, role: Role) -> None:
+        """A write of a role's primary begins."""
+        role.writes += 1
+
+    def end_write(self, role: Role) -> None:
+        """It has ended: a primary that waits for it may write now."""
+        role.writes -= 1
+        if not role.writes and not role.accepted:
+            role.accepted = True
+            if role.primary is not None:
+                role.primary.send(self._advice(role, role.primary))
+
     def _tell(self, role: Role) -> None:
-        """Tells all controllers of a role how it stands, the primary last."""
+        """Tells all controllers of a role how it stands, the primary last, unless it has to wait."""
         for stream in sorted(role.streams, key=lambda s: s is role.primary):
-            stream.send(self._advice(role, stream))
+            if role.accepted or stream is not role.primary:
+                stream.send(self._advice(role, stream))
 
     def _advice(self, role: Role, stream: Stream) -> Any:
         update = p4.MasterArbitrationUpdate(device_id=self._device_id)
@@ -362,6 +382,9 @@ class Arbitration:
         election = election_of(request)
         if role.primary is None or election is None or role.primary.election != election:
             raise P4Error(Code.PERMISSION_DENIED, "the controller of this election id is not primary")
+        if not role.accepted:
+            why = "a write of the primary before goes on; wait for the arbitration update that says that this one is primary"
+            raise P4Error(Code.PERMISSION_DENIED, why)
         return role
 
     def rules(self, name: str) -> Rules:
@@ -373,11 +396,15 @@ class Arbitration:
     def primary_rules(self, stream: Stream) -> Rules | None:
         """What a stream's controller may do; `None` if it is not primary."""
         role = self._roles.get(stream.role) if stream.role is not None else None
-        return role.rules if role is not None and role.primary is stream else None
+        return role.rules if role is not None and role.primary is stream and role.accepted else None
 
     def primaries(self) -> list[tuple[Stream, Rules]]:
         """The primary of each role that has one."""
-        return [(role.primary, role.rules) for role in self._roles.values() if role.primary is not None]
+        return [
+            (role.primary, role.rules)
+            for role in self._roles.values()
+            if role.primary is not None and role.accepted
+        ]
 
 
 def _names(values: struct_pb2.ListValue) -> tuple[str, ...]:

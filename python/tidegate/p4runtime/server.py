@@ -305,17 +305,21 @@ class Server:
         with self._writing.ahead(call.role == ""):
             with self._busy:
                 role = self._arbitration.check(request)
-                primary, rules = role.primary, role.rules
+                rules = role.rules
                 running = self._config.current()
+                # Another primary waits for its end.
+                self._arbitration.begin_write(role)
 
             def demand() -> None:
-                if role.primary is not primary:
-                    raise Stopped(Code.ABORTED, "the controller is not primary any more")
                 if not call.alive():
                     raise Stopped(Code.ABORTED, "nobody waits for the answer any more")
 
             write = running.write_all if whole else running.write
-            return write(request.updates, rules.allows, demand)
+            try:
+                return write(request.updates, rules.allows, demand)
+            finally:
+                with self._busy:
+                    self._arbitration.end_write(role)
 
     def _read(self, request: Any, call: Call) -> Iterator[bytes]:
         self._check_device(request)

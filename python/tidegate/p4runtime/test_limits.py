@@ -477,12 +477,20 @@ def test_others_write_while_a_large_answer_is_made(everything: programs.Program)
         assert cells >= 65_536
 
 
-def test_a_large_write_gives_way_and_stops_when_another_is_primary(everything: programs.Program) -> None:
+def test_a_large_write_gives_way_to_an_election_and_is_finished(everything: programs.Program) -> None:
     with served(everything) as made, Connection(made.server.address, election_id=None) as other:
         other.next("arbitration")
         running = made.server._config.committed
         assert running is not None
-        write, slices = running.device.write, list[int]()
+        write, slices, told = running.device.write, list[int](), list[str]()
+
+        def write_early() -> None:
+            try:
+                other.write(("INSERT", made.entry(1000)))
+            except Refused as error:
+                told.append(str(error))
+
+        early = threading.Thread(target=write_early)
 
         def watched(operations: Any) -> Any:
             slices.append(len(operations))
@@ -490,17 +498,26 @@ def test_a_large_write_gives_way_and_stops_when_another_is_primary(everything: p
                 other.arbitrate(9)
                 # Its election waits for its turn, and has it before the next slice.
                 until(lambda: bool(made.server._busy._waiting))
+            if len(slices) == 3:
+                # The one before is told of it, and the new one has to wait.
+                assert made.primary.next("arbitration").election_id.low == 9
+                early.start()
+                until(lambda: bool(made.server._busy._waiting))
+            if len(slices) == 4:
+                early.join()
+                assert other.heard.empty()
             return write(operations)
 
         running.device.write = watched  # type: ignore[method-assign]
-        with pytest.raises(Refused) as caught:
-            made.primary.write(*[("INSERT", made.entry(key)) for key in range(1, 301)])
-        codes = [error.canonical_code for error in caught.value.errors]
-        assert slices == [128, 128]
-        assert codes == [0] * 256 + [10] * 44
-        assert "not primary any more" in caught.value.errors[-1].message
+        made.primary.write(*[("INSERT", made.entry(key)) for key in range(1, 401)])
+        assert slices == [128, 128, 128, 16]
+        (refusal,) = told
+        assert "PERMISSION_DENIED: a write of the primary before goes on" in refusal
         assert other.next("arbitration").status.code == 0
-        assert len(other.read(p4.Entity(table_entry={"table_id": made.ids("exact_table")}))) == 256
+        assert len(other.read(p4.Entity(table_entry={"table_id": made.ids("exact_table")}))) == 400
+        with pytest.raises(Refused, match="not primary"):
+            made.primary.write(("INSERT", made.entry(1000)))
+        other.write(("INSERT", made.entry(1000)))
 
 
 def test_a_read_gets_all_of_one_program(everything: programs.Program) -> None:

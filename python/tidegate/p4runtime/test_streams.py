@@ -20,6 +20,7 @@ from tidegate.p4runtime.arbitration import Arbitration, Stream
 from tidegate.p4runtime.conftest import LOOPBACK, Bench, Ids, Simulated, exact, frame, lldp, wait_for
 from tidegate.p4runtime.connection import Connection, Refused
 from tidegate.p4runtime.digests import MOST_FORGOTTEN, Digests
+from tidegate.p4runtime.errors import Code, P4Error
 from tidegate.p4runtime.messages import p4, parse_p4info
 from tidegate.p4runtime.schema import Schema
 
@@ -142,6 +143,44 @@ def test_a_stream_begins_with_an_election(bench: Bench) -> None:
         with pytest.raises(Refused) as caught:
             other.next("error")
         assert caught.value.code == "FAILED_PRECONDITION"
+
+
+def joined(arbitration: Arbitration, election: int) -> Stream:
+    stream = Stream()
+    arbitration.join(stream)
+    arbitration.update(stream, p4.MasterArbitrationUpdate(device_id=1, election_id={"low": election}))
+    return stream
+
+
+def heard(stream: Stream) -> list[int]:
+    """Statuses that a stream is told, up to now."""
+    found = [message.arbitration.status.code for message, _ in stream._waiting]
+    stream._waiting.clear()
+    return found
+
+
+def test_a_new_primary_waits_for_the_writes_of_the_one_before() -> None:
+    arbitration = Arbitration(1)
+    first = joined(arbitration, 1)
+    role = arbitration.check(p4.WriteRequest(device_id=1, election_id={"low": 1}))
+    arbitration.begin_write(role)
+    second = joined(arbitration, 2)
+    assert (heard(first), heard(second)) == ([PRIMARY, BACKUP], [])
+    assert arbitration.primaries() == []
+    # A third one takes its place, and leaves before the write has ended.
+    third = joined(arbitration, 3)
+    assert (heard(first), heard(second), heard(third)) == ([BACKUP], [BACKUP], [])
+    arbitration.leave(third)
+    assert (heard(first), heard(second)) == ([NONE], [NONE])
+    arbitration.update(second, p4.MasterArbitrationUpdate(device_id=1, election_id={"low": 3}))
+    assert (heard(first), heard(second)) == ([BACKUP], [])
+    for election in (1, 3):
+        with pytest.raises(P4Error) as caught:
+            arbitration.check(p4.WriteRequest(device_id=1, election_id={"low": election}))
+        assert caught.value.code == Code.PERMISSION_DENIED
+    arbitration.end_write(role)
+    assert (heard(first), heard(second)) == ([], [PRIMARY])
+    assert arbitration.check(p4.WriteRequest(device_id=1, election_id={"low": 3})) is role
 
 
 def test_there_is_an_end_of_streams(everything: programs.Program) -> None:
