@@ -7,7 +7,7 @@ import re
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -195,9 +195,11 @@ class Arbitration:
         """Connections of primaries, with a role that each is primary of, the default one before others. To be read by any thread."""
 
     def join(self, stream: Stream) -> None:
-        """A stream is open. If there are too many, the oldest that is no primary's makes way, so that a primary can come back.
+        """A stream is open. If there are too many, one that has not taken part in an election makes way.
 
-        Raises `RESOURCE_EXHAUSTED`: all are primaries', or too many that have ended are still there.
+        Else it is refused (specification 1.5, "Rules for Handling MasterArbitrationUpdate Messages"), but for one of a client that has
+        fewer streams than another: so no client has all of them. Raises `RESOURCE_EXHAUSTED`, also if too many that have ended are
+        still there.
         """
         limits = self._limits
         there = [other for other in self.streams if other.closed is None]
@@ -208,24 +210,28 @@ class Arbitration:
                 other.cancel()
             raise P4Error(Code.RESOURCE_EXHAUSTED, f"{len(ended)} streams are ending; try again")
         counts = Counter(other.client for other in there)
-        if counts[stream.client] >= limits.streams_per_client:
-            why = f"this client has {limits.streams_per_client} streams already"
-            self._end_oldest([other for other in there if other.client == stream.client], why)
+        own = counts[stream.client]
+        if own >= limits.streams_per_client:
+            why = f"this client has {own} streams already"
+            self._make_way([other for other in there if other.client == stream.client], why)
         elif len(there) >= limits.streams:
-            # Of the client that has most of those that may be ended, in the order in which they came.
-            self._end_oldest(
-                sorted(there, key=lambda other: -counts[other.client]),
-                f"there are {limits.streams} streams already",
+            primaries = {id(role.primary) for role in self._roles.values()}
+            # The newest first of those of clients that have more than this one will have.
+            others = sorted(
+                (other for other in reversed(there) if counts[other.client] > own + 1),
+                key=lambda other: -counts[other.client],
             )
+            more = [other for other in others if id(other) not in primaries]
+            self._make_way(there, f"there are {limits.streams} streams already", more)
         self.streams.append(stream)
 
-    def _end_oldest(self, streams: list[Stream], why: str) -> None:
-        """End the first of some streams that is no primary's."""
-        primaries = {id(role.primary) for role in self._roles.values()}
-        oldest = next((stream for stream in streams if id(stream) not in primaries), None)
-        if oldest is None:
-            raise P4Error(Code.RESOURCE_EXHAUSTED, f"{why}, and all are primaries'; close one")
-        oldest.fail(P4Error(Code.RESOURCE_EXHAUSTED, f"{why}; a newer one has its place"))
+    @staticmethod
+    def _make_way(streams: list[Stream], why: str, more: Sequence[Stream] = ()) -> None:
+        """End the first stream that has not taken part in an election, or of more streams the first."""
+        ended = next((stream for stream in streams if stream.role is None), next(iter(more), None))
+        if ended is None:
+            raise P4Error(Code.RESOURCE_EXHAUSTED, f"{why}; close one")
+        ended.fail(P4Error(Code.RESOURCE_EXHAUSTED, f"{why}; another one has its place"))
 
     def reset(self, why: str) -> None:
         """End all streams, and forget all roles and election ids."""

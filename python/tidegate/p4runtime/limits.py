@@ -53,9 +53,10 @@ class Limits:
     stalled_s: int = 15
     """A client may leave a part of an answer unread for so long."""
     streams: int = 32
-    """Streams at a time. Of more, the oldest that is no primary's makes way, of the client that has most."""
+    """Streams at a time. Of more, one that has not taken part in an election makes way, or the newest that is no primary's of a client
+    that has more than the newcomer's; else the newcomer is refused."""
     streams_per_client: int = 16
-    """Of these, one client's; of more, its oldest that is no primary's makes way."""
+    """Of these, one client's; of more, one that has not taken part in an election makes way, or the newcomer is refused."""
     roles: int = 64
     """Roles, of which those without streams make way for new ones."""
     role_name: int = 256

@@ -325,30 +325,26 @@ def test_streams_without_arbitration_are_ended(everything: programs.Program) -> 
             assert other.next("arbitration").status.code == 0
 
 
-def test_a_clients_oldest_stream_makes_way_but_not_a_primarys(everything: programs.Program) -> None:
+def test_a_client_has_so_many_streams(everything: programs.Program) -> None:
+    """A newcomer is refused, and those that take part in elections stay."""
     with served(everything, streams=4, streams_per_client=3) as made, ExitStack() as streams:
-
-        def backup() -> Connection:
-            new = streams.enter_context(Connection(made.server.address, election_id=None))
-            assert new.next("arbitration").status.code == Code.ALREADY_EXISTS
-            return new
-
-        def ends(stream: Connection) -> None:
-            while True:
-                stream.next("arbitration")
-
-        first, second, _third = backup(), backup(), backup()
-        with pytest.raises(
-            Refused, match="this client has 3 streams already; a newer one has its place"
-        ) as caught:
-            ends(first)
-        assert caught.value.code == "RESOURCE_EXHAUSTED"
+        backup = streams.enter_context(Connection(made.server.address, election_id=None))
+        assert backup.next("arbitration").status.code == Code.ALREADY_EXISTS
+        silent = streams.enter_context(Connection(made.server.address, take_part=False))
         until(lambda: made.server.statistics["streams"] == 3)
-        # A controller that comes back is served, whoever has its client's streams.
+        second = streams.enter_context(Connection(made.server.address, election_id=None))
+        assert second.next("arbitration").status.code == Code.ALREADY_EXISTS
+        with pytest.raises(Refused, match="another one has its place"):
+            silent.next("arbitration")
+        until(lambda: made.server.statistics["streams"] == 3)
+        with Connection(made.server.address, election_id=9) as more:
+            with pytest.raises(Refused, match="this client has 3 streams already; close one") as caught:
+                more.next("arbitration")
+            assert caught.value.code == "RESOURCE_EXHAUSTED"
+        second.close()
+        until(lambda: made.server.statistics["streams"] == 2)
         with Connection(made.server.address, election_id=9) as back:
             assert back.next("arbitration").status.code == Code.OK
-            with pytest.raises(Refused, match="a newer one has its place"):
-                ends(second)
         made.primary.arbitrate(10)
         while made.primary.next("arbitration").election_id.low != 10:
             pass
@@ -361,19 +357,22 @@ def ways(arbitration: Arbitration) -> list[str]:
 
 def test_the_client_with_most_streams_makes_way() -> None:
     arbitration = Arbitration(1, Limits(streams=4, streams_per_client=3))
-    for client in ("a", "b", "b", "c", "d"):
-        arbitration.join(Stream(client=client))
-    assert ways(arbitration) == ["a", "b", "c", "d"]
-    assert "there are 4 streams already" in str(arbitration.streams[1].error)
-    arbitration.join(Stream(client="e"))
-    assert ways(arbitration) == ["b", "c", "d", "e"]
+    first, *_ = (arbitrate(arbitration, client, None) for client in ("b", "a", "b", "c"))
+    arbitrate(arbitration, "d", None)
+    assert ways(arbitration) == ["b", "a", "c", "d"], "the newest one"
+    assert first.closed is None
+    # All have as many as it would have.
+    for client in ("a", "e"):
+        with pytest.raises(P4Error, match="there are 4 streams already; close one"):
+            arbitrate(arbitration, client, None)
+    assert ways(arbitration) == ["b", "a", "c", "d"]
 
 
 def test_streams_of_primaries_do_not_make_way() -> None:
     arbitration = Arbitration(1, Limits(streams=3, streams_per_client=2))
-    for role in ("a", "b", "c"):
-        arbitrate(arbitration, role, 5)
-    with pytest.raises(P4Error, match="there are 3 streams already, and all are primaries'"):
+    for client, role in (("b", "a"), ("a", "b"), ("b", "c")):
+        arbitrate(arbitration, role, 5, client)
+    with pytest.raises(P4Error, match="there are 3 streams already; close one"):
         arbitration.join(Stream(client="d"))
     assert len(arbitration.primaries()) == 3
 
@@ -393,8 +392,8 @@ def test_streams_that_end_unread_have_a_budget() -> None:
     assert ways(arbitration) == ["a", "a"]
 
 
-def arbitrate(arbitration: Arbitration, role: str, election: int | None) -> Stream:
-    stream = Stream(client=role)
+def arbitrate(arbitration: Arbitration, role: str, election: int | None, client: str | None = None) -> Stream:
+    stream = Stream(client=client or role)
     arbitration.join(stream)
     update = p4.MasterArbitrationUpdate(device_id=1, role={"name": role})
     if election is not None:

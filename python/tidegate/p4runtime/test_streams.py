@@ -185,11 +185,13 @@ def test_a_new_primary_waits_for_the_writes_of_the_one_before() -> None:
 
 def test_there_is_an_end_of_streams(everything: programs.Program) -> None:
     arbitration = Arbitration(1)
-    streams = [Stream(client=str(number)) for number in range(33)]
-    for stream in streams:
+    streams = [joined(arbitration, number) for number in range(2)]
+    streams += [Stream(client=str(number)) for number in range(2, 33)]
+    for stream in streams[2:]:
         arbitration.join(stream)
-    assert "there are 32 streams" in str(streams[0].error)
-    assert [stream for stream in streams if stream.closed is None] == streams[1:]
+    # The oldest one that has not taken part in an election.
+    assert "there are 32 streams" in str(streams[2].error)
+    assert [stream for stream in streams if stream.closed is not None] == [streams[2]]
 
 
 # Roles.
