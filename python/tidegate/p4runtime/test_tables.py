@@ -77,6 +77,7 @@ def test_values_need_not_be_canonical_and_are_read_canonical(bench: Bench) -> No
         ("lpm_table", [{"lpm": {"value": b"\x01", "prefix_len": 8}}], ("NoAction",), {}, "INVALID_ARGUMENT"),
         ("lpm_table", [{"lpm": {"value": b"\x00", "prefix_len": 0}}], ("NoAction",), {}, "INVALID_ARGUMENT"),
         ("lpm_table", [{"lpm": {"value": b"\x00", "prefix_len": 33}}], ("NoAction",), {}, "INVALID_ARGUMENT"),
+        ("lpm_table", [{"lpm": {"value": b"\x00", "prefix_len": -1}}], ("NoAction",), {}, "INVALID_ARGUMENT"),
         ("lpm_table", [{}], ("NoAction",), {"idle_timeout_ns": 5}, "INVALID_ARGUMENT"),
         ("ternary_table", [{}, exact(b"\x01")], ("NoAction",), {}, "INVALID_ARGUMENT"),
         ("ternary_table", [{}, exact(b"\x01")], ("NoAction",), {"priority": -4}, "INVALID_ARGUMENT"),
@@ -114,6 +115,8 @@ def test_values_need_not_be_canonical_and_are_read_canonical(bench: Bench) -> No
         ("vrfs", [exact(b"green")], ("NoAction",), {}, "INVALID_ARGUMENT"),
         ("vrfs", [exact(b"1024")], ("NoAction",), {}, "OUT_OF_RANGE"),
         ("const_table", [{}], ("NoAction",), {"priority": 1}, "PERMISSION_DENIED"),
+        ("const_table", [{}], ("NoAction",), {}, "PERMISSION_DENIED"),
+        ("const_table", [{}], ("NoAction",), {"priority": 100}, "PERMISSION_DENIED"),
     ],
 )
 def test_wrong_entries_are_refused_and_change_nothing(
@@ -181,6 +184,44 @@ def test_entries_are_filtered_by_each_field_that_is_given(bench: Bench) -> None:
             assert code(caught.value) == "INVALID_ARGUMENT"
 
 
+def test_entries_are_not_filtered_by_more_of_their_actions(bench: Bench) -> None:
+    key = exact(b"\x01")
+    bench.primary.write(("INSERT", bench.entry("exact_table", key, action=bench.action("forward", b"\x01"))))
+    actions: list[tuple[str, dict[str, Any]]] = [
+        ("exact_table", {"action": bench.action("forward", b"\x02")}),
+        ("exact_table", {"action_profile_member_id": 1}),
+        ("selected", {"action": bench.action("forward")}),
+        ("selected", {"action_profile_member_id": 1}),
+        ("selected", {"action_profile_group_id": 1}),
+        ("selected", {"action_profile_action_set": {}}),
+    ]
+    for table, action in actions:
+        for default in (False, True):
+            asked = bench.entry(table, is_default_action=default)
+            asked.table_entry.action.CopyFrom(p4.TableAction(**action))
+            with pytest.raises(Refused) as caught:
+                bench.primary.read(asked)
+            assert code(caught.value) == "UNIMPLEMENTED"
+    asked = p4.Entity(direct_counter_entry={"table_entry": bench.entry("exact_table").table_entry})
+    asked.direct_counter_entry.table_entry.action.action.CopyFrom(bench.action("forward", b"\x02"))
+    with pytest.raises(Refused) as caught:
+        bench.primary.read(asked)
+    assert code(caught.value) == "UNIMPLEMENTED"
+
+
+def test_a_change_without_an_action_sets_all_else(bench: Bench) -> None:
+    """What an update does not give is empty, but for the action and the counter."""
+    key = exact(b"\x01")
+    more: dict[str, Any] = {"metadata": b"x", "controller_metadata": 2, "idle_timeout_ns": 10**15}
+    entry = bench.entry(
+        "exact_table", key, action=bench.action("drop"), counter_data={"packet_count": 3}, **more
+    )
+    bench.primary.write(("INSERT", entry), ("MODIFY", bench.entry("exact_table", key)))
+    (read,) = bench.primary.read(bench.entry("exact_table", key, counter_data={}))
+    wanted = bench.entry("exact_table", key, action=bench.action("drop"), counter_data={"packet_count": 3})
+    assert read == wanted
+
+
 def test_the_default_entry_is_read_without_what_it_does_not_have(bench: Bench) -> None:
     given: list[dict[str, Any]] = [{"priority": 1}, {"idle_timeout_ns": 1}, {"time_since_last_hit": {}}]
     for more in given:
@@ -218,6 +259,17 @@ def test_larger_priorities_win_and_so_does_the_program_s_own_entry_by_its_priori
     )
     assert refused(bench, "MODIFY", const) == "PERMISSION_DENIED"
     assert refused(bench, "DELETE", const) == "PERMISSION_DENIED"
+    # Nor more of it, but for direct resources; of other entries all can change.
+    given: list[dict[str, Any]] = [{"metadata": b"x"}, {"controller_metadata": 1}, {"idle_timeout_ns": 1}]
+    for more in given:
+        const = bench.entry(
+            "initial_table", {"ternary": {"value": b"\x08", "mask": b"\xff"}}, priority=20, **more
+        )
+        assert refused(bench, "MODIFY", const) == "PERMISSION_DENIED"
+    key = {"ternary": {"value": b"\x07", "mask": b"\xff"}}
+    bench.primary.write(("MODIFY", bench.entry("initial_table", key, priority=10, metadata=b"x")))
+    (read,) = bench.primary.read(bench.entry("initial_table", metadata=b"x"))
+    assert (read.table_entry.priority, marked(7)) == (10, 100)
 
 
 def test_const_tables_are_read_with_the_priorities_of_their_order(bench: Bench) -> None:
@@ -249,6 +301,16 @@ def test_default_entries(bench: Bench) -> None:
     assert refused(bench, "MODIFY", default("const_table", "NoAction")) == "PERMISSION_DENIED"
     assert refused(bench, "MODIFY", default("exact_table", "only_entries")) == "PERMISSION_DENIED"
     assert refused(bench, "MODIFY", default("exact_table", "drop", priority=3)) == "INVALID_ARGUMENT"
+    bench.primary.write(("MODIFY", changed))
+    for fits, more in (
+        (True, {"metadata": b"x"}),
+        (True, {"action": bench.action("forward")}),
+        (False, {"metadata": b"y"}),
+        (False, {"controller_metadata": 1}),
+        (False, {"action": bench.action("drop")}),
+    ):
+        found = bench.primary.read(bench.entry("exact_table", is_default_action=True, **more))
+        assert found == ([changed] if fits else [])
     every = bench.primary.read(p4.Entity(table_entry=p4.TableEntry(is_default_action=True)))
     assert len(every) == len(bench.ids.info.tables)
 

@@ -5,7 +5,7 @@ Matches of every kind, priorities, actions, direct counters and meters, idle tim
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -54,6 +54,18 @@ def _demand_default(entry: Any) -> None:
         raise invalid("the default entry has no match and no priority")
     if entry.idle_timeout_ns or entry.HasField("time_since_last_hit"):
         raise invalid("the default entry has no idle timeout")
+
+
+def _has_more(entry: Any) -> bool:
+    """Whether an update sets more of an entry than direct resources and its action."""
+    return bool(entry.metadata or entry.controller_metadata or entry.idle_timeout_ns)
+
+
+def _demand_direct(kind: int, entry: Any, why: str) -> None:
+    """Refuse a change of const entries but of direct resources (specification 1.5, "Constant Tables" and "Preinitialized tables")."""
+    direct = entry.HasField("counter_data") or entry.HasField("meter_config")
+    if kind != MODIFY or entry.HasField("action") or _has_more(entry) or not direct:
+        raise P4Error(Code.PERMISSION_DENIED, f"{why}: only direct counters and meters can change")
 
 
 def _demand_no_filter(entry: Any) -> None:
@@ -121,6 +133,19 @@ class Entries(Translation):
         if self._serves:
             return sum(len(page) for page in self._pages(table))
         return len(self._look(p4.Entity(table_entry={"table_id": table.id})))
+
+    @cached_property
+    def _const_keys(self) -> dict[int, list[tuple[Any, int]]]:
+        return {}
+
+    def _is_const(self, table: Table, found: list[Any], priority: int) -> bool:
+        """Whether an entry is one of the program's that are const. They stay, so that they are looked for once."""
+        if not table.initial:
+            return False
+        if table.id not in self._const_keys:
+            rows = (row for page in self._pages(table) for row in page if row[8])
+            self._const_keys[table.id] = [(row[1], row[2]) for row in rows]
+        return (found, priority) in self._const_keys[table.id]
 
     def _key(self, entry: Any) -> tuple[Table, list[Any], int]:
         """Table, match and priority of an entry that is named whole."""
@@ -208,8 +233,12 @@ class Entries(Translation):
             raise invalid("only the program makes entries const; leave is_const out")
         if entry.is_default_action:
             return self._write_default(kind, entry)
+        if self._schema.table(entry.table_id).const:
+            _demand_direct(
+                kind, entry, f"the entries of table {self._schema.table(entry.table_id).name} are const"
+            )
         table, found, priority = self._key(entry)
-        if kind == DELETE and not table.const:
+        if kind == DELETE:
             # Nothing but the key counts.
             return op.TableDelete(table.name, (found, priority))
         if entry.HasField("time_since_last_hit"):
@@ -217,7 +246,11 @@ class Entries(Translation):
         if entry.HasField("meter_counter_data"):
             raise colours()
         if table.const:
-            return self._write_const(kind, table, entry, found, priority)
+            counter = counts(entry.counter_data) if entry.HasField("counter_data") else None
+            meter = self._meter(table, entry.meter_config) if entry.HasField("meter_config") else None
+            return op.TableSet(table.name, (found, priority), None, counter, meter)
+        if kind == MODIFY and _has_more(entry) and self._is_const(table, found, priority):
+            _demand_direct(kind, entry, f"this entry of table {table.name} is const")
         extras = self._extras(kind, table, entry)
         if kind == INSERT:
             if not table.fields:
@@ -244,17 +277,6 @@ class Entries(Translation):
         if not table.meter:
             raise invalid(f"table {table.name} has no direct meter")
         return meter_rates(config, self._schema.direct_meters[table.meter].spec)
-
-    def _write_const(self, kind: int, table: Table, entry: Any, found: list[Any], priority: int) -> Op:
-        direct = entry.HasField("counter_data") or entry.HasField("meter_config")
-        if kind != MODIFY or entry.HasField("action") or not direct:
-            raise P4Error(
-                Code.PERMISSION_DENIED,
-                f"the entries of table {table.name} are const: only their direct counters and meters can change",
-            )
-        counter = counts(entry.counter_data) if entry.HasField("counter_data") else None
-        meter = self._meter(table, entry.meter_config) if entry.HasField("meter_config") else None
-        return op.TableSet(table.name, (found, priority), None, counter, meter)
 
     def _write_default(self, kind: int, entry: Any) -> Op:
         table = self._schema.table(entry.table_id)
@@ -314,7 +336,10 @@ class Entries(Translation):
             raise colours()
         if entry.is_default_action:
             _demand_default(entry)
-            message = p4.Entity(table_entry=self._default_message(table))
+            target, kept = self._act(op.TableDefaultRead(table.name))
+            if filtered and not self._filter(table, entry)(target, kept):
+                return
+            message = p4.Entity(table_entry=self._default_message(table, target, kept))
             yield Part(1, lambda: (message,), message.ByteSize())
             return
         for rows in self._rows(table, entry if filtered else None):
@@ -346,23 +371,37 @@ class Entries(Translation):
             match = matches(table.fields, entry.match, f"table {table.name}") if entry.match else None
             wanted = self._priority(table, entry.priority) if entry.priority else None
             pages = self._pages(table)
-        number, metadata = entry.controller_metadata, entry.metadata
-        name = ""
-        if entry.HasField("action") and entry.action.action.action_id:
-            name = self._schema.action_of(table, entry.action.action.action_id).name
+        fits = self._filter(table, entry)
 
         def asked(row: Row) -> bool:
-            return (
-                match in (None, row[1])
-                and wanted in (None, row[2])
-                and number in (0, int.from_bytes(row[9][:8]))
-                and metadata in (b"", row[9][8:])
-                and name in ("", row[3][0])
-            )
+            return match in (None, row[1]) and wanted in (None, row[2]) and fits(row[3], row[9])
 
-        if match is None and wanted is None and not number and not metadata and not name:
+        filters = entry.controller_metadata or entry.metadata or entry.HasField("action")
+        if match is None and wanted is None and not filters:
             return pages
         return ([row for row in page if asked(row)] for page in pages)
+
+    def _filter(self, table: Table, entry: Any) -> Callable[[Any, bytes], bool]:
+        """Whether a request asks for entries that lead somewhere and have a note (specification 1.5, "Wildcard Reads" of tables)."""
+        number, metadata = entry.controller_metadata, entry.metadata
+        name = ""
+        kind = entry.action.WhichOneof("type")
+        if kind is not None:
+            action = entry.action.action
+            if kind != "action" or table.profile or action.params:
+                why = "entries are filtered by the action of a table without an action profile, and by nothing else of it"
+                raise P4Error.unsupported(why, "give action_id alone, or no action")
+            if action.action_id:
+                name = self._schema.action_of(table, action.action_id).name
+
+        def fits(target: Any, kept: bytes) -> bool:
+            return (
+                number in (0, int.from_bytes(kept[:8]))
+                and metadata in (b"", kept[8:])
+                and name in ("", target[0])
+            )
+
+        return fits
 
     def entry_message(self, table: Table, row: tuple[Any, ...]) -> Any:
         """An entry with its key, action, timeout and metadata."""
@@ -391,8 +430,7 @@ class Entries(Translation):
         else:
             message.action.CopyFrom(self.action_message(target, table))
 
-    def _default_message(self, table: Table) -> Any:
-        target, kept = self._act(op.TableDefaultRead(table.name))
+    def _default_message(self, table: Table, target: Any, kept: bytes) -> Any:
         message = p4.TableEntry(table_id=table.id, is_default_action=True, is_const=table.const_default)
         self._fill_action(message.action, table, target)
         fill_note(message, kept)
