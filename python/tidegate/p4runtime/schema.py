@@ -74,6 +74,8 @@ class Profile:
     selector: bool
     largest: int
     """Maximum size of a group; 0: not specified."""
+    counts_members: bool
+    """Whether its size is its members, and not their weights."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +147,7 @@ class Schema:
                 tuple(profile.table_ids),
                 profile.with_selector,
                 profile.max_group_size,
+                profile.HasField("sum_of_members"),
             )
         self._arrays(info)
         for value_set in info.value_sets:

@@ -18,6 +18,7 @@ from tidegate.p4runtime import Limits, connection
 from tidegate.p4runtime.arbitration import Arbitration, Rules, Stream
 from tidegate.p4runtime.clients import Call, Clients
 from tidegate.p4runtime.conftest import (
+    TEXT,
     Bench,
     code,
     exact,
@@ -28,6 +29,7 @@ from tidegate.p4runtime.conftest import (
     refused,
     register,
     served,
+    value_set,
 )
 from tidegate.p4runtime.connection import Connection, Refused
 from tidegate.p4runtime.digests import Digests
@@ -166,6 +168,25 @@ def test_sets_groups_and_copies_have_so_many_members(bench: Bench) -> None:
     ):
         assert refused(bench, "INSERT", entity) == "RESOURCE_EXHAUSTED"
     bench.primary.write(("INSERT", multicast(1, *[(1, instance) for instance in range(SHARES)])))
+
+
+@pytest.mark.parametrize(("semantics", "most"), [("weights", 65_536), ("members", 4096)])
+def test_a_group_of_a_program_without_a_largest_size_has_one(semantics: str, most: int) -> None:
+    text = TEXT.replace("@max_group_size(8)", f'@selector_size_semantics("sum_of_{semantics}")')
+    with Bench(programs.Program.from_text(text)) as bench:
+        assert refused(bench, "INSERT", group(bench, 1, size=most + 1)) == "RESOURCE_EXHAUSTED"
+        bench.primary.write(("INSERT", group(bench, 1, size=most)), ("INSERT", group(bench, 2, size=0)))
+
+
+def test_messages_name_fields_without_a_name_by_their_ids(bench: Bench) -> None:
+    wrong = value_set(bench, b"")
+    with pytest.raises(Refused) as caught:
+        bench.primary.write(("MODIFY", wrong))
+    assert "field 1 of value set" in caught.value.errors[0].message
+    wrong.value_set_entry.members[0].ClearField("match")
+    with pytest.raises(Refused) as caught:
+        bench.primary.write(("MODIFY", wrong))
+    assert "field 1 must be given" in caught.value.errors[0].message
 
 
 def test_members_and_what_they_replace_count_for_a_batch(bench: Bench) -> None:

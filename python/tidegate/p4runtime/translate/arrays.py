@@ -14,7 +14,7 @@ from tidegate.p4runtime.errors import Code, P4Error, invalid
 from tidegate.p4runtime.messages import p4
 from tidegate.p4runtime.schema import Array, Schema, known, named
 from tidegate.p4runtime.translate import data, fields
-from tidegate.p4runtime.translate.base import MODIFY, Act, Look, Part, Translation, Updates
+from tidegate.p4runtime.translate.base import DELETE, MODIFY, Act, Look, Part, Translation, Updates
 from tidegate.p4runtime.translate.entries import Op, colours
 from tidegate.p4runtime.translate.handles import Handles
 from tidegate.p4runtime.translate.matches import counts
@@ -84,9 +84,10 @@ class Arrays(Translation):
         return op.MeterSet(array.name, cell(array, entry), rates)
 
     def write_register(self, kind: int, entry: Any) -> Op:
-        """An update of a register: a cell, or all of them."""
+        """An update of a register: a cell, or all of them. To insert one is to set it, as in the specification's example."""
         array = known(self._schema.registers, entry.register_id, "register")
-        self._modify(kind, "register")
+        if kind == DELETE:
+            raise invalid("a register has the cells that it has: they can only be modified")
         index = cell(array, entry)
         value = data.cell(self._schema, array.spec, entry.data, array.name)
         return op.RegisterSet(array.name, index, value)

@@ -18,9 +18,10 @@ def matches(fields: tuple[Field, ...], found: Any, where: str) -> list[Any]:
     for field in fields:
         match = given.pop(field.id, None)
         if match is not None:
-            out.append(_match(field, match, f"field {field.name} of {where}"))
+            out.append(_match(field, match, f"field {field.name or field.id} of {where}"))
         elif field.kind == "exact":
-            raise invalid(f"{where}: field {field.id} ({field.name}) must be given, it is exact")
+            named = f" ({field.name})" if field.name else ""
+            raise invalid(f"{where}: field {field.id}{named} must be given, it is exact")
         else:
             out.append(None)
     if given:
@@ -38,7 +39,9 @@ def _match(field: Field, match: Any, what: str) -> Any:
     if kind == "optional":
         return codec.to_switch(match.optional.value, what)
     if kind == "lpm":
-        if match.lpm.prefix_len <= 0:
+        if match.lpm.prefix_len < 0:
+            raise invalid(f"{what}: the prefix length {match.lpm.prefix_len} is negative")
+        if match.lpm.prefix_len == 0:
             raise invalid(f"{what}: a prefix of length 0 matches anything; leave the field out")
         return codec.to_switch(match.lpm.value, what), canonical(match.lpm.prefix_len)
     if kind == "ternary":
@@ -90,6 +93,8 @@ MOST_METADATA = 1024
 
 MOST_SHARES = 4096
 """Members of a group, or actions of an entry's set, as the engine has it."""
+MOST_WEIGHT = 65_536
+"""Their weights together."""
 
 
 def few(shares: Any) -> None:

@@ -27,7 +27,15 @@ from tidegate.p4runtime.translate.base import (
     some,
 )
 from tidegate.p4runtime.translate.entries import ANYWHERE, Op
-from tidegate.p4runtime.translate.matches import carried, demand_unwatched, few, fill_watch, watch_of
+from tidegate.p4runtime.translate.matches import (
+    MOST_SHARES,
+    MOST_WEIGHT,
+    carried,
+    demand_unwatched,
+    few,
+    fill_watch,
+    watch_of,
+)
 from tidegate.p4runtime.translate.tables import Tables
 
 
@@ -73,6 +81,10 @@ class Profiles(Translation):
         if group.max_size < 0:
             raise invalid("a group's size is negative")
         few(group.members)
+        most = MOST_SHARES if profile.counts_members else MOST_WEIGHT
+        if not profile.largest and group.max_size > most:
+            why = f"group {group.group_id} wants a size of {group.max_size}; a group has {most} at most"
+            raise P4Error(Code.RESOURCE_EXHAUSTED, why)
         shares = []
         for share in group.members:
             if share.weight <= 0:
