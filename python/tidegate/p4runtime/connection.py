@@ -15,7 +15,7 @@ import grpc
 from tidegate import addresses
 from tidegate._core import TidegateError
 from tidegate.p4runtime import pem
-from tidegate.p4runtime.errors import KIND_OF, Code, details
+from tidegate.p4runtime.errors import KIND_OF, LARGEST_DETAILS, ROOM, Code, details
 from tidegate.p4runtime.messages import SERVICE, methods, p4
 
 MOST_MESSAGE = 64 << 20
@@ -24,6 +24,7 @@ MOST_WAITING = 4096
 MOST_WAITING_BYTES = 64 << 20
 # A batch's errors come as metadata, one for each update.
 MOST_METADATA = 16 << 20
+METADATA = ((ROOM, str(LARGEST_DETAILS)),)
 # What gRPC takes besides HOST:PORT.
 NAME_SCHEMES = ("unix:", "unix-abstract:", "dns:", "ipv4:", "ipv6:", "vsock:")
 # How long a call may take.
@@ -203,7 +204,7 @@ class Connection:
     def call(self, name: str, request: Any) -> Any:
         """A unary call."""
         try:
-            return self._calls[name](request, timeout=PATIENCE_S)
+            return self._calls[name](request, timeout=PATIENCE_S, metadata=METADATA)
         except grpc.RpcError as error:
             raise Refused(error) from None
 
@@ -234,7 +235,7 @@ class Connection:
         request = self._request("ReadRequest")
         request.entities.extend(entities)
         try:
-            for answer in self._calls["Read"](request, timeout=PATIENCE_S):
+            for answer in self._calls["Read"](request, timeout=PATIENCE_S, metadata=METADATA):
                 yield from answer.entities
         except grpc.RpcError as error:
             raise Refused(error) from None

@@ -90,6 +90,9 @@ class Context:
 
     def cancel(self) -> None: ...
 
+    def invocation_metadata(self) -> tuple[tuple[str, str], ...]:
+        return ()
+
     def add_callback(self, _: Callable[[], object]) -> bool:
         return True
 

@@ -282,23 +282,29 @@ class Server:
             )
 
     def _write(self, request: Any, call: Call) -> Any:
-        # A batch that is done whole is done between two packets: it is atomic for the data plane too.
-        whole = (p4.WriteRequest.ROLLBACK_ON_ERROR, p4.WriteRequest.DATAPLANE_ATOMIC)
-        if request.atomicity not in (*whole, p4.WriteRequest.CONTINUE_ON_ERROR):
-            raise P4Error(Code.INVALID_ARGUMENT, f"there is no atomicity {request.atomicity}")
-        if request.atomicity not in whole and len(request.updates) > self._limits.updates:
-            why = f"{len(request.updates)} updates are too many; give {self._limits.updates} at most in a message"
-            raise P4Error(Code.RESOURCE_EXHAUSTED, why)
         # The primary of the default role comes before others wherever it waits.
         with self._busy.always_ahead(call.role == ""):
-            errors = self._written(request, call, request.atomicity in whole)
+            errors = self._written(request, call)
         if any(error is not None for error in errors):
             abort_batch(call.context, "updates", errors)
         return p4.WriteResponse()
 
-    def _written(self, request: Any, call: Call, whole: bool) -> list[P4Error | None]:
+    def _is_whole(self, request: Any) -> bool:
+        """Whether a batch is done whole: it is done between two packets, and so atomic for the data plane too."""
+        whole = request.atomicity in (p4.WriteRequest.ROLLBACK_ON_ERROR, p4.WriteRequest.DATAPLANE_ATOMIC)
+        if not whole and request.atomicity != p4.WriteRequest.CONTINUE_ON_ERROR:
+            raise P4Error(Code.INVALID_ARGUMENT, f"there is no atomicity {request.atomicity}")
+        if not whole and len(request.updates) > self._limits.updates:
+            why = f"{len(request.updates)} updates are too many; give {self._limits.updates} at most in a message"
+            raise P4Error(Code.RESOURCE_EXHAUSTED, why)
+        return whole
+
+    def _written(self, request: Any, call: Call) -> list[P4Error | None]:
+        # In the order of the specification (1.5, "Write RPC").
         with self._busy:
             self._arbitration.check(request)
+            self._config.current()
+        whole = self._is_whole(request)
         self._clients.give_way(call)
         # One write after another, and no read in the midst of one (specification 1.5, "Parallelism of Read and Write Requests").
         # The primary of the default role does not wait for others' reads but for the one that is under way.

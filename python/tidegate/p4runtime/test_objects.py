@@ -5,7 +5,6 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-import grpc
 import pytest
 
 from tidegate import p4 as programs
@@ -27,8 +26,7 @@ from tidegate.p4runtime.conftest import (
     value_set,
 )
 from tidegate.p4runtime.connection import Refused
-from tidegate.p4runtime.errors import details
-from tidegate.p4runtime.messages import SERVICE, p4
+from tidegate.p4runtime.messages import p4
 
 
 def test_members_and_groups(bench: Bench) -> None:
@@ -335,28 +333,6 @@ def test_errors_of_large_batches(bench: Bench) -> None:
         assert [error.canonical_code for error in caught.value.errors] == [5] * count
         assert bool(caught.value.errors[0].message) is (count < 3000)
         assert f"{count} of {count} updates" in str(caught.value)
-
-
-def test_a_client_with_grpc_s_own_limits_sees_the_errors_of_a_batch(bench: Bench) -> None:
-    """Those of 450 updates if one is refused; of 140 if all are."""
-
-    def update(key: int) -> Any:
-        entry = bench.entry(
-            "exact_table", exact(bytes([1, key >> 8, key & 255])), action=bench.action("drop")
-        )
-        return p4.Update(type=p4.Update.INSERT, entity=entry)
-
-    wrong = update(0)
-    bench.primary.write(("INSERT", wrong.entity))
-    with grpc.insecure_channel(bench.server.address) as channel:
-        write = channel.unary_unary(f"/{SERVICE}/Write")
-        for updates in ([wrong, *map(update, range(1, 450))], [wrong] * 140):
-            request = p4.WriteRequest(device_id=1, election_id={"low": 1}, updates=updates)
-            with pytest.raises(grpc.RpcError) as caught:
-                write(request.SerializeToString())
-            assert caught.value.code() is grpc.StatusCode.UNKNOWN
-            found = [error.canonical_code for error in details(caught.value)]
-            assert found == [0 if one is not wrong else 6 for one in updates]
 
 
 def test_reads_of_everything_and_errors_of_reads(bench: Bench) -> None:
