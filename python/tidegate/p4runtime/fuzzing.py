@@ -38,7 +38,7 @@ from tidegate.control.delivery import Messages
 from tidegate.p4runtime.arbitration import Stream
 from tidegate.p4runtime.breaking import CANONICAL, Breaker, filled
 from tidegate.p4runtime.conftest import CPU, LOOPBACK, TEXT, VRFS, Entities, Simulated
-from tidegate.p4runtime.errors import P4Error
+from tidegate.p4runtime.errors import LARGEST_DETAILS, ROOM, P4Error
 from tidegate.p4runtime.limits import Limits
 from tidegate.p4runtime.messages import SERVICE, methods, p4, parse_p4info
 from tidegate.p4runtime.server import Server
@@ -91,7 +91,7 @@ class Context:
     def cancel(self) -> None: ...
 
     def invocation_metadata(self) -> tuple[tuple[str, str], ...]:
-        return ()
+        return ((ROOM, str(LARGEST_DETAILS)),)
 
     def add_callback(self, _: Callable[[], object]) -> bool:
         return True

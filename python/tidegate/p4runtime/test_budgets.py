@@ -77,7 +77,9 @@ def noted(bench: Bench) -> None:
     "asked",
     [
         lambda bench, junk: bench.entry("exact_table", exact(b"\x01"), idle_timeout_ns=junk),
-        lambda bench, junk: bench.entry("exact_table", is_default_action=True, controller_metadata=junk),
+        lambda bench, junk: bench.entry(
+            "exact_table", is_default_action=True, counter_data={"packet_count": junk}
+        ),
         lambda bench, junk: bench.entry("selected", exact(b"\x01"), idle_timeout_ns=junk),
         lambda bench, junk: p4.Entity(
             direct_counter_entry={

@@ -654,7 +654,7 @@ def test_refused_updates_leave_no_garbage(bench: Bench) -> None:
     """A garbage collection stops all threads, for longer the more it finds."""
     running = bench.server._config.current()
     cell = p4.RegisterEntry(register_id=bench.ids("cells"), data={"bitstring": b"\x05"})
-    updates = [p4.Update(type=p4.Update.INSERT, entity=p4.Entity(register_entry=cell))] * 1000
+    updates = [p4.Update(type=p4.Update.DELETE, entity=p4.Entity(register_entry=cell))] * 1000
     wrong = p4.ReadRequest(entities=[p4.Entity(table_entry={"table_id": 99})] * 1000).entities
     gc.collect()
     gc.disable()
