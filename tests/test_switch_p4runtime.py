@@ -240,3 +240,40 @@ except Refused as refused:
     print(refused.reason)
 print(Connection(sys.argv[1], election_id=1).next("arbitration").status.code)
 """
+
+
+NAMED = """
+#include <v1model.p4>
+@p4runtime_translation("", string) type bit<9> port_id_t;
+@p4runtime_translation("", string) type bit<10> vrf_id_t;
+header h_t { bit<8> a; }
+struct H { h_t h; }
+struct M { vrf_id_t vrf; }
+parser P(packet_in p, out H h, inout M m, inout standard_metadata_t s) { state start { p.extract(h.h); transition accept; } }
+control C(inout H h, inout M m) { apply {} }
+control I(inout H h, inout M m, inout standard_metadata_t s) {
+    action send(port_id_t port, vrf_id_t vrf) { s.egress_spec = (bit<9>) port; m.vrf = vrf; }
+    table t { key = { h.h.a: exact; } actions = { send; NoAction; } }
+    apply { t.apply(); }
+}
+control E(inout H h, inout M m, inout standard_metadata_t s) { apply {} }
+control D(packet_out p, in H h) { apply { p.emit(h.h); } }
+V1Switch(P(), C(), I(), E(), C(), D()) main;
+"""
+
+
+@needs_root
+def test_interfaces_name_ports_and_nothing_else(two: Place) -> None:
+    with LiveSwitch(p4.Program.from_text(NAMED), ports(two, "packet")) as switch, waited_for(switch):
+        first = switch.ports[0]
+        with served(switch, "127.0.0.1:0", 1, None) as server, p4runtime.Connection(server.address) as made:
+            made.next("arbitration")
+            known = ids(made)
+            entry = messages.TableEntry(table_id=known["t"])
+            entry.match.add(field_id=1, exact={"value": b"\x01"})
+            entry.action.action.action_id = known["send"]
+            for number, value in enumerate((first.interface, str(first.number)), 1):
+                entry.action.action.params.add(param_id=number, value=value.encode())
+            made.write(("INSERT", messages.Entity(table_entry=entry)))
+            (read,) = made.read(messages.Entity(table_entry={"table_id": known["t"]}))
+            assert read.table_entry == entry
