@@ -90,8 +90,8 @@ impl Pipeline {
         let (action, args) = self.member_action(profile, action, args)?;
         let size = self.program().profiles[profile].size;
         let state = &self.state.profiles[profile];
-        if number.is_some_and(|number| state.member(number).is_some()) {
-            return refuse_as(Kind::Exists, "there is such a member already");
+        if let Some(number) = number.filter(|number| state.member(*number).is_some()) {
+            return refuse_as(Kind::Exists, format!("there is a member {number} already"));
         }
         if size != 0 && state.len() as u64 >= size {
             let name = self.profile_name(profile);
