@@ -38,8 +38,8 @@ WHY_LOSS = (
     "DCTCP and Prague answer by alpha / 2, and alpha is near 0 after many round trips without a mark, so a queue can be full before marks "
     "slow them down; DCTCP with few packets a round trip has more than its share although the packets of each second one are marked, as "
     "its cut of three packets is rounded down to none; BBRv3 cuts by a third of the marked share, and its next probe, after as many round "
-    "trips as packets are its share, takes that back; CUBIC with two to three packets a round trip is marked in one of four above "
-    "24 ms; of other flows the cause was not looked for"
+    "trips as packets are its share, takes that back, and it does not heed marks where its smallest RTT is above 5 ms; CUBIC with two to "
+    "three packets a round trip is marked in one of four above 24 ms; of other flows the cause was not looked for"
 )
 TABLE = (
     "scheme",
