@@ -11,7 +11,8 @@ import time
 
 from tidegate._core import TidegateError
 from tidegate.exercises import echo
-from tidegate.exercises.running import LiveTopology, end
+from tidegate.exercises.host_commands import end_all, in_background
+from tidegate.exercises.running import LiveTopology
 from tidegate.lab import kernel
 from tidegate.suggest import did_you_mean
 
@@ -72,7 +73,7 @@ def run(net: LiveTopology, line: str, *, interactive: bool = False) -> bool:
             return iperf(net, source, target, seconds[0] if seconds else "5")
         case ["jobs"]:
             for number, job in net.jobs().items():
-                print(f"{number}: {job.host} {job.command}")
+                print(f"{number}: {job.host} {job.text}")
         case ["kill", *numbers]:
             kill(net, numbers)
         case ["xterm" | "gterm", *hosts] if hosts:
@@ -105,8 +106,9 @@ def _at_host(net: LiveTopology, host: str, text: str, interactive: bool) -> bool
     if not text.rstrip("& "):
         raise TidegateError(f"write {host} and a command, as: {host} ip addr")
     command = with_addresses(net, text)
-    if command.endswith("&") and not command.endswith("&&"):
-        net.go_on(host, command[:-1].strip())
+    background = in_background(command)
+    if background is not None:
+        net.go_on(host, background)
         return True
     # What Python has printed comes first.
     sys.stdout.flush()
@@ -155,7 +157,7 @@ def kill(net: LiveTopology, numbers: list[str]) -> None:
                 f"there is no {one!r} in the background; "
                 + (f"there are {', '.join(map(str, jobs))}: see `jobs`" if jobs else "nothing goes on there")
             )
-        end(jobs[int(number)].process)
+        end_all([jobs[int(number)].command])
 
 
 def nodes(net: LiveTopology) -> None:
@@ -205,14 +207,14 @@ def iperf(net: LiveTopology, source: str, target: str, seconds: str) -> bool:
     try:
         end_s = time.monotonic() + LISTENS_S
         while net.output(target, "ss -Hltn 'sport = :5201'")[1].strip() == "":
-            if time.monotonic() > end_s or server.poll() is not None:
+            if time.monotonic() > end_s or not server.runs:
                 raise TidegateError(f"iperf3 does not listen at {target}: its port 5201 may be taken")
             time.sleep(0.05)
         status, said = net.output(
             source, f"iperf3 --client {hosts[target].address} --time {seconds} --connect-timeout 3000 --json"
         )
     finally:
-        end(server)
+        end_all([server])
     try:
         answer = json.loads(said)
         if "error" in answer:

@@ -5,15 +5,13 @@ Interfaces of switches are called `s1-eth2`, in a namespace of their own; a link
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -23,6 +21,7 @@ from tidegate import addresses, p4
 from tidegate._core import TidegateError
 from tidegate.control.files import demand_own
 from tidegate.exercises import programs, runtime
+from tidegate.exercises.host_commands import Command, end_all, in_background
 from tidegate.exercises.topology import Host, Switch, Topology, interface
 from tidegate.lab import kernel
 from tidegate.lab.interfaces import HOST_INTERFACE
@@ -42,18 +41,10 @@ PROGRAMS = (
     ("setpriv", "util-linux"),
     ("unshare", "util-linux"),
 )
-# A command ends with the process that started it, and does not begin where that is gone already. With `preexec_fn` Popen would fork
-# beside the threads of gRPC, whose handler of forks aborts some of the children.
-WITH_PARENT = 'test "$PPID" = "$0" && exec "$@"'
-# The first process of a PID namespace: with it the kernel ends all that a command has started. It outlives Ctrl-C, the command does
-# not: the trap is for this shell, and the one that it starts has none.
-FIRST = 'trap : INT TERM; sh -c "$1"; exit $?'
-# `/sys` with the host's own interfaces, as `ip netns exec` has it, and what is mounted there besides. Containers may refuse it.
-OWN_SYS = (
-    "{ mount --rbind /sys /mnt && mount -t sysfs sysfs /sys && "
-    "for one in cgroup bpf; do mount --rbind /mnt/fs/$one /sys/fs/$one; done; umount -l /mnt; } 2>/dev/null"
-)
-END_S = 2.0
+MOST_SAID = 4096
+"""Bytes that are kept of what a command says of errors."""
+SAID_S = 0.2
+"""For what a command has said when processes that it leaves behind may say more."""
 LOOPBACK = "127.0.0.1"
 FIRST_GRPC = 50_051
 """The port of the first switch's P4Runtime server in the public tutorials."""
@@ -64,8 +55,8 @@ class Job:
     """A command that goes on in the background of a host."""
 
     host: str
-    command: str
-    process: subprocess.Popen[bytes]
+    text: str
+    command: Command
 
 
 class LiveTopology:
@@ -262,68 +253,92 @@ class LiveTopology:
         )
 
     def _run_commands(self, host: Host) -> None:
-        for number, command in enumerate(host.commands):
-            with self.start(host.name, without_net_tools(command), stderr=subprocess.PIPE) as process:
-                _, said = process.communicate()
-                # What is to be added is there: `ip route add` of the host's own network, in a public exercise.
-                if process.returncode and not said.strip().endswith(b"File exists"):
-                    why = said.decode(errors="replace").strip() or ending(process.returncode)
-                    raise TidegateError(
-                        f"{self.topology.path}: hosts.{host.name}.commands[{number}]: {command}: {why}"
-                    )
+        for number, text in enumerate(host.commands):
+            background = in_background(text)
+            if background is not None:
+                self.go_on(host.name, background)
+                continue
+            status, said = self._run(host.name, without_net_tools(text))
+            # What is to be added is there: `ip route add` of the host's own network, in a public exercise.
+            if status and not said.endswith("File exists"):
+                raise TidegateError(
+                    f"{self.topology.path}: hosts.{host.name}.commands[{number}]: {text}: {said or ending(status)}"
+                )
+
+    def _run(self, host: str, text: str) -> tuple[int, str]:
+        """Run a command that may leave something behind; gives its exit status and what it says of errors."""
+        command = self.start(host, text, stderr=subprocess.PIPE)
+        said: list[bytes] = []
+        reader = threading.Thread(target=_read, args=(command.process.stderr, said), daemon=True)
+        reader.start()
+        status = self._wait(host, text, command)
+        reader.join(SAID_S if command.left else None)
+        return status, b"".join(said).decode(errors="replace").strip()
 
     # Commands of hosts.
 
-    def start(
-        self, host: str, command: str, *, stdout: int | IO[Any] | None = None, stderr: int | IO[Any] | None = None,
-        stdin: int | None = subprocess.DEVNULL,
-    ) -> subprocess.Popen[bytes]:  # fmt: skip
+    def start(self, host: str, text: str, **how: Any) -> Command:
         """Start a command of the shell at a host. It and what it starts end with the network, or with this process."""
-        return subprocess.Popen(
-            [
-                *("setpriv", "--pdeathsig", "KILL", "sh", "-c", WITH_PARENT, str(os.getpid())),
-                *("nsenter", f"--net={self.namespace(host)}"),
-                *("unshare", "--mount", "--pid", "--fork", "--kill-child=SIGKILL"),
-                *("sh", "-c", f"{OWN_SYS}; {FIRST}", "sh", command),
-            ],
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-        )
+        return Command(self.namespace(host), text, **how)
 
-    def run(self, host: str, command: str, *, stdin: int | None = subprocess.DEVNULL) -> int:
+    def run(self, host: str, text: str, *, stdin: int | None = subprocess.DEVNULL) -> int:
         """Run a command at a host, to the terminal; gives its exit status. Ctrl-C ends the command, and is passed on."""
-        process = self.start(host, command, stdin=stdin)
-        try:
-            return process.wait()
-        except BaseException:
-            end(process)
-            raise
+        return self._wait(host, text, self.start(host, text, stdin=stdin))
 
-    def output(self, host: str, command: str) -> tuple[int, str]:
-        """Run a command at a host; gives its exit status and what it says."""
-        process = self.start(host, command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    def _wait(self, host: str, text: str, command: Command) -> int:
+        """Until a command ends; what it leaves behind goes on in the background."""
         try:
-            said, _ = process.communicate()
-        except BaseException:
-            end(process)
+            status = command.wait()
+        except BaseException as error:
+            # Ctrl-C has reached it.
+            end_all([command], told=type(error) is KeyboardInterrupt)
             raise
-        return process.returncode, said.decode(errors="replace")
+        if command.left:
+            self._keep(host, text, command)
+        else:
+            command.close()
+        return status
 
-    def go_on(self, host: str, command: str) -> int:
-        """Start a command in the background, as with `&`; gives its number."""
+    def output(self, host: str, text: str) -> tuple[int, str]:
+        """Run a command at a host; gives its exit status and what it and all that it starts say."""
+        command = self.start(host, text, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        try:
+            said, _ = command.process.communicate()
+        except BaseException as error:
+            end_all([command], told=type(error) is KeyboardInterrupt)
+            raise
+        status = command.wait()
+        command.close()
+        return status, said.decode(errors="replace")
+
+    def go_on(self, host: str, text: str) -> int:
+        """Start a command in the background, as with `&`; gives its number. Ctrl-C does not reach it."""
+        return self._keep(host, text, self.start(host, text, background=True))
+
+    def _keep(self, host: str, text: str, command: Command) -> int:
         self._last_job += 1
-        self._jobs[self._last_job] = Job(host, command, self.start(host, command))
+        self._jobs[self._last_job] = Job(host, text, command)
         return self._last_job
 
     def jobs(self) -> dict[int, Job]:
         """What goes on in the background, by its number."""
-        self._jobs = {number: job for number, job in self._jobs.items() if job.process.poll() is None}
+        for number, job in list(self._jobs.items()):
+            if not job.command.runs:
+                job.command.close()
+                del self._jobs[number]
         return self._jobs
 
     def _end_commands(self) -> None:
-        for job in self._jobs.values():
-            end(job.process)
+        end_all([job.command for job in self._jobs.values()])
+
+
+def _read(stream: IO[bytes], said: list[bytes]) -> None:
+    """All that a command says, to its end; what daemons say later is not kept."""
+    room = MOST_SAID
+    with stream:
+        while part := stream.read1(4096):  # type: ignore[attr-defined]
+            said.append(part[:room])
+            room -= len(said[-1])
 
 
 def _demand_addresses(topology: Topology) -> None:
@@ -350,16 +365,6 @@ def ending(status: int) -> str:
     except ValueError:
         # A real-time signal between the first and the last.
         return f"was ended by signal {-status}"
-
-
-def end(process: subprocess.Popen[bytes]) -> None:
-    """End a command, and what it has started."""
-    with suppress(subprocess.TimeoutExpired):
-        # After Ctrl-C it ends by itself.
-        process.wait(END_S if process.poll() is None and sys.exc_info()[0] is not None else 0)
-    if process.poll() is None:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
 
 
 def without_net_tools(command: str) -> str:

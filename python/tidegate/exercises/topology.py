@@ -11,6 +11,7 @@ from typing import Any
 
 from tidegate import units
 from tidegate._core import TidegateError
+from tidegate.exercises.host_commands import why_not
 from tidegate.exercises.reading import Place
 from tidegate.switch.ports import LAST_PORT
 
@@ -128,7 +129,11 @@ def mac_address(place: Place, text: str) -> str:
 def commands_of(place: Place, given: dict[str, Any]) -> tuple[str, ...]:
     """What a host runs first."""
     commands = place.expect(given.get("commands", []), list)
-    return tuple((place / number).expect(one, str) for number, one in enumerate(commands))
+    for number, one in enumerate(commands):
+        problem = why_not((place / number).expect(one, str))
+        if problem is not None:
+            raise (place / number).wrong(problem)
+    return tuple(commands)
 
 
 def port_number(place: Place, number: int) -> int:
