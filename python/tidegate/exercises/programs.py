@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tidegate._core import TidegateError
-from tidegate.exercises.reading import load
+from tidegate.exercises.reading import load, shown
 from tidegate.exercises.topology import Switch, Topology
 
 COMPILED = (".p4.p4info.txtpb", ".p4.p4info.txt", ".p4info.txtpb", ".p4info.txt", ".p4info", ".json", ".p4")
@@ -36,7 +36,7 @@ def demand(topology: Topology, name: str, of: str) -> Path:
     found = find(topology, name)
     if found is None:
         looked = ", ".join(map(str, folders(topology)))
-        raise TidegateError(f"{topology.path}: {of} names {name}, which is in none of {looked}")
+        raise TidegateError(f"{topology.path}: {of} names {shown(name)}, which is in none of {looked}")
     return found
 
 
@@ -90,13 +90,13 @@ def _source(topology: Topology, name: str, of: str) -> Path:
     """The source of what a file names: itself, or what it was compiled from."""
     source = source_of(name)
     if source is None:
-        raise TidegateError(f"{topology.path}: {of}: {name} is no P4 program, and none is made of one")
+        raise TidegateError(f"{topology.path}: {of}: {shown(name)} is no P4 program, and none is made of one")
     tried = [source, Path(source).name]
     for one in tried:
         found = find(topology, one)
         if found is not None:
             return found
     raise TidegateError(
-        f"{topology.path}: {of} names {name}; its source {tried[-1]} is in none of "
-        f"{', '.join(map(str, folders(topology)))}; give --program FOLDER/{tried[-1]}"
+        f"{topology.path}: {of} names {shown(name)}; its source {shown(tried[-1])} is in none of "
+        f"{', '.join(map(str, folders(topology)))}; give --program FOLDER/{shown(tried[-1])}"
     )

@@ -22,6 +22,7 @@ from tidegate._core import TidegateError
 from tidegate.control.files import demand_own
 from tidegate.exercises import programs, runtime
 from tidegate.exercises.host_commands import Command, end_all, in_background
+from tidegate.exercises.reading import shown
 from tidegate.exercises.topology import Host, Switch, Topology, interface
 from tidegate.lab import kernel
 from tidegate.lab.interfaces import HOST_INTERFACE
@@ -232,7 +233,7 @@ class LiveTopology:
             path = programs.demand(self.topology, switch.commands, f"switches.{switch.name}.cli_input")
             for note in live.script(path):
                 self._say(f"{switch.name}: {note}")
-            filled.append(f"commands of {switch.commands}")
+            filled.append(f"commands of {shown(switch.commands)}")
         stack.enter_context(live)
         self.switches[switch.name] = live
         served = ""
@@ -262,7 +263,7 @@ class LiveTopology:
             # What is to be added is there: `ip route add` of the host's own network, in a public exercise.
             if status and not said.endswith("File exists"):
                 raise TidegateError(
-                    f"{self.topology.path}: hosts.{host.name}.commands[{number}]: {text}: {said or ending(status)}"
+                    f"{self.topology.path}: hosts.{host.name}.commands[{number}]: {shown(text)}: {said or ending(status)}"
                 )
 
     def _run(self, host: str, text: str) -> tuple[int, str]:

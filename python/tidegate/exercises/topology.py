@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from ipaddress import IPv4Interface
+from ipaddress import IPv4Address, IPv4Interface
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,9}")
 MOST_INTERFACE = 15
 """Characters of an interface's name (IFNAMSIZ without the zero at its end)."""
 MAC = re.compile(r"[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}")
+BROADCAST = IPv4Address("255.255.255.255")
 PARTS = ("hosts", "switches", "links")
 MOST_HOSTS, MOST_SWITCHES = 100, 50
 WORDS = ("exit", "help", "iperf", "links", "nodes", "pingall", "quit", "xterm")
@@ -110,18 +111,39 @@ def demand_name(place: Place, name: str) -> None:
 
 
 def address(place: Place, text: str) -> IPv4Interface:
-    """An IPv4 address with its prefix, 24 if it has none."""
+    """An IPv4 address of a host with its prefix, 24 if it has none."""
     try:
-        return IPv4Interface(text if "/" in text else f"{text}/24")
+        found = IPv4Interface(text if "/" in text else f"{text}/24")
     except ValueError as error:
         raise place.wrong(
             f"{text!r} is not an IPv4 address with its prefix, as 10.0.1.1/24: {error}"
         ) from None
+    problem = _no_host(found)
+    if problem is not None:
+        raise place.wrong(f"{text!r} cannot be a host's address: {problem}")
+    return found
+
+
+def _no_host(given: IPv4Interface) -> str | None:
+    """Why an address is that of no host, if so."""
+    if given.ip.is_unspecified or given.ip == BROADCAST:
+        return f"{given.ip} stands for no host"
+    if given.ip.is_loopback:
+        return "127.0.0.0/8 is of the loopback interface"
+    if given.ip.is_multicast:
+        return "224.0.0.0/4 is for multicast"
+    # RFC 3021: both addresses of a /31 are hosts.
+    if given.network.prefixlen < 31:
+        if given.ip == given.network.network_address:
+            return f"it is that of the network {given.network}"
+        if given.ip == given.network.broadcast_address:
+            return f"it is the broadcast address of {given.network}"
+    return None
 
 
 def mac_address(place: Place, text: str) -> str:
     """A MAC address of one host."""
-    if MAC.fullmatch(text) is None or int(text[:2], 16) & 1:
+    if MAC.fullmatch(text) is None or int(text[:2], 16) & 1 or not text.strip("0:"):
         raise place.wrong(f"{text!r} is not a MAC address of one host, as 08:00:00:00:01:11")
     return text.lower()
 

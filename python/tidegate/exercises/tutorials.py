@@ -36,9 +36,10 @@ from tidegate.exercises.topology import (
     switch_end,
 )
 from tidegate.suggest import did_you_mean
-from tidegate.switch.ports import MOST_QUEUES
+from tidegate.switch.ports import LAST_PORT, MOST_QUEUES
 
-END = re.compile(r"(.+)-p(\d+)")
+END = re.compile(r"(.+)-p([0-9]+)")
+MOST_DIGITS = 9
 
 
 def build(path: Path, text: dict[str, Any]) -> Topology:
@@ -119,7 +120,9 @@ def _end(place: Place, about: object, hosts: tuple[str, ...], switches: tuple[st
     if text in hosts:
         return End(text, None)
     match = END.fullmatch(text)
-    if match is not None and match[1] in switches and len(match[2]) < 5:
+    if match is not None and match[1] in switches:
+        if len(match[2]) > MOST_DIGITS:
+            raise place.wrong(f"'{text[:40]}...' has no port of a switch: ports are 0 to {LAST_PORT}")
         return switch_end(place, match[1], int(match[2]))
     if text in switches:
         raise place.wrong(f"the port of {text} is missing; write {text}-p1")

@@ -94,7 +94,9 @@ class Agent:
             raise SystemExit from None
         try:
             self._do(message)
-        except (OSError, NetlinkError) as error:
+        except NetlinkError as error:
+            self._lab.send(Failed(str(error.args[-1])))
+        except OSError as error:
             self._lab.send(Failed(str(error)))
 
     def _do(self, message: Any) -> None:
