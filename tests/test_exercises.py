@@ -25,7 +25,7 @@ from tidegate.exercises import commands, programs, prompt, running, runtime
 from tidegate.exercises.files import read
 from tidegate.exercises.running import LiveTopology, ending
 from tidegate.exercises.topology import End
-from tidegate.lab import names
+from tidegate.lab import kernel, names
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLE = ROOT / "examples/exercises/two_routers/topology.json"
@@ -340,6 +340,17 @@ def test_a_shell_of_another_terminal(capsys: pytest.CaptureFixture[str]) -> None
             with pytest.raises(TidegateError) as caught:
                 commands.run(live, line)
             assert str(caught.value).startswith(why)
+
+
+def test_without_root_there_is_no_other_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel, "capabilities", lambda: 0)
+    monkeypatch.setattr(running, "demand_own", lambda path: None)
+    with pytest.raises(TidegateError) as caught:
+        LiveTopology(read(EXAMPLE))
+    assert str(caught.value) == (
+        "tidegate lab makes network namespaces, for which it needs root "
+        "(CAP_SYS_ADMIN, CAP_NET_ADMIN and CAP_NET_RAW): run it with sudo"
+    )
 
 
 @needs_root

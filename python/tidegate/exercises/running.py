@@ -81,7 +81,7 @@ class LiveTopology:
         """
         if any(host.commands for host in topology.hosts.values()):
             demand_own(topology.path)
-        kernel.demand_privilege()
+        kernel.demand_privilege("tidegate lab", elsewhere="")
         if grpc:
             _demand_addresses(topology)
         for tool, package in PROGRAMS:

@@ -32,16 +32,15 @@ def may_make_namespaces() -> bool:
     return all(held >> capability & 1 for capability in (NET_ADMIN, NET_RAW, SYS_ADMIN))
 
 
-def demand_privilege() -> None:
-    """Raise `TidegateError` unless this process may create a lab."""
+def demand_privilege(what: str = "the live backend", elsewhere: str = RUN_ELSEWHERE) -> None:
+    """Raise `TidegateError` unless this process may create a lab; `elsewhere` is what works without, if anything does."""
+    rest = f"; {elsewhere}" if elsewhere else ""
     if sys.platform != "linux":
-        raise TidegateError(
-            f"the live backend runs on Linux only, and this is {sys.platform}; {RUN_ELSEWHERE}"
-        )
+        raise TidegateError(f"{what} runs on Linux only, and this is {sys.platform}{rest}")
     if not may_make_namespaces():
         raise TidegateError(
-            "the live backend makes network namespaces, for which it needs root "
-            f"(CAP_SYS_ADMIN, CAP_NET_ADMIN and CAP_NET_RAW): run it with sudo; {RUN_ELSEWHERE}"
+            f"{what} makes network namespaces, for which it needs root "
+            f"(CAP_SYS_ADMIN, CAP_NET_ADMIN and CAP_NET_RAW): run it with sudo{rest}"
         )
 
 
