@@ -236,12 +236,13 @@ def clean(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Remove what killed live runs and killed agents have left behind; what is in use stays."""
+    """Remove what killed live runs, agents and switches have left behind; what is in use stays."""
     from tidegate.compare import revisions as built
+    from tidegate.hosts import left_locks
     from tidegate.lab import names
     from tidegate.systems.pacing.service import service
 
-    removed = names.remove_dead() + service.clean()
+    removed = names.remove_dead() + service.clean() + left_locks.remove()
     running = sorted(path.name for path in names.sort()[0])
     kept = [] if revisions else [str(path) for path in built.kept()]
     if revisions:
