@@ -18,9 +18,11 @@ import pytest
 
 from conftest import Run
 from tidegate import logs
+from tidegate._core import TidegateError
 from tidegate.hosts import libbpf
 from tidegate.systems.pacing.format import Keys, halfsiphash
 from tidegate.systems.pacing.service import settings
+from tidegate.systems.pacing.service.pacer import Pacer
 from tidegate.systems.pacing.service.service import Service
 
 KEYS = Keys((0x0123456789ABCDEF, 0x1122334455667788))
@@ -120,6 +122,12 @@ def test_key_files_that_cannot_be(tmp_path: Path, text: str, mode: int, why: str
     with pytest.raises(settings.TidegateError) as caught:
         settings.read_keys(path)
     assert re.search(why, str(caught.value)), caught.value
+
+
+def test_places_are_looked_at_before_programs_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(libbpf, "compiled", lambda source: pytest.fail("compiled"))
+    with pytest.raises(TidegateError, match="cgroup /nowhere: there is no such folder"):
+        Pacer(settings.Settings(interfaces=("lo",), cgroups=("/nowhere",)))
 
 
 def test_a_key_file(tmp_path: Path) -> None:

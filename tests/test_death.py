@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 
 import pytest
 
-from tidegate.lab.death import interrupting
+from tidegate.lab.death import interruptible, interrupting
 
 
 def test_a_child_that_has_the_handler_by_a_fork_is_ended_by_the_signal() -> None:
@@ -29,3 +30,30 @@ def test_a_child_that_has_the_handler_by_a_fork_is_ended_by_the_signal() -> None
             os.kill(os.getpid(), signal.SIGTERM)
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def test_ctrl_c_does_not_wait_for_a_call_of_the_system() -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    def work() -> None:
+        begun.set()
+        ended.wait()
+
+    def interrupt() -> None:
+        begun.wait()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    threading.Thread(target=interrupt).start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            interruptible(work)
+    finally:
+        ended.set()
+        signal.signal(signal.SIGINT, before)
+
+
+def test_what_the_work_gives_and_raises_is_passed_on() -> None:
+    assert interruptible(lambda: 7) == 7
+    with pytest.raises(ZeroDivisionError):
+        interruptible(lambda: 1 // 0)

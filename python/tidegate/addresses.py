@@ -51,6 +51,13 @@ def demand_local_metrics(address: str, insecure: bool) -> None:
         )
 
 
+def demand_free_metrics(address: str) -> None:
+    """Refuse `--metrics-addr` at an address that this machine does not have, or that is taken."""
+    problem = why_not(*parse(address))
+    if problem is not None:
+        raise TidegateError(f"--metrics-addr {address}: {problem}; give another address")
+
+
 def why_not(host: str, port: int) -> str | None:
     """The system's error if the address cannot be bound, else `None`."""
     try:

@@ -236,9 +236,7 @@ def serve_metrics(registry: CollectorRegistry, address: str, insecure: bool = Fa
     """
     addresses.demand_local_metrics(address, insecure)
     host, port = addresses.parse(address)
-    why_not = addresses.why_not(host, port)
-    if why_not is not None:
-        raise TidegateError(f"--metrics-addr {address}: {why_not}; give another address")
+    addresses.demand_free_metrics(address)
     try:
         listening = _listening(host, port)
     except OSError as error:

@@ -9,8 +9,9 @@ import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 Handler = Callable[[int, FrameType | None], None]
 
 PR_SET_PDEATHSIG = 1
@@ -62,3 +63,28 @@ def handled(
     finally:
         for number, before in kept.items():
             signal.signal(number, before)
+
+
+def interruptible(work: Callable[[], T]) -> T:
+    """Do what takes long in one call of the system, which a signal would not end in Python: it is done by a thread.
+
+    After Ctrl-C the thread ends with this process, which is to end then: what the call gives has no owner. Gives and raises what
+    `work` does.
+    """
+    done: list[T] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        # Signals are for the main thread, which waits.
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        try:
+            done.append(work())
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]
+    return done[0]

@@ -23,6 +23,7 @@ from tidegate.hosts import libbpf
 from tidegate.hosts.libbpf import BpfError, Loaded, Ring
 from tidegate.hosts.real_agents import root_cgroup
 from tidegate.lab import kernel
+from tidegate.lab.death import interruptible
 from tidegate.lab.interfaces import namespace_cookie
 from tidegate.systems.pacing.service.settings import DIRECTIONS, MOST_CGROUPS, Settings
 
@@ -144,6 +145,9 @@ class Pacer:
         for name in settings.interfaces:
             self._interface(name)
             self._demand_ethernet(name)
+        for name in settings.cgroups:
+            with _cgroup_folder(name):
+                pass
         with ExitStack() as stack:
             stack.callback(self._detach_all)
             self._loaded = _load(stack, settings.most_flows)
@@ -445,7 +449,9 @@ def _load(stack: ExitStack, most_flows: int) -> Loaded:
         raise TidegateError(why)
     types = {"leaving": libbpf.BPF_TCX_EGRESS, "came": libbpf.BPF_TCX_INGRESS}
     try:
-        loaded = Loaded(libbpf.compiled(SOURCE), attach_types=types, sizes={"flows": most_flows})
+        elf = libbpf.compiled(SOURCE)
+        # The kernel checks the programs, which takes seconds on a busy machine.
+        loaded = interruptible(lambda: Loaded(elf, attach_types=types, sizes={"flows": most_flows}))
     except BpfError as error:
         raise TidegateError(f"the BPF programs cannot be loaded: {error}") from None
     stack.callback(loaded.close)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import Any
 
-from tidegate import logs
+from tidegate import addresses, logs
 from tidegate._core import TidegateError
 from tidegate.systems.pacing.service import left, metrics
 from tidegate.systems.pacing.service.keeper import Keeper
@@ -173,6 +173,9 @@ class Service:
                 log.warning("an agent has ended without its keeper: its limits are lifted")
                 lift_left()
                 left.put_back(before)
+            if self._settings.metrics_addr is not None:
+                # Before programs are compiled and checked, which takes seconds on a busy machine.
+                addresses.demand_free_metrics(self._settings.metrics_addr)
             pacer = self._pacer = Pacer(self._settings)
             stack.callback(pacer.close)
             by = self._settings.pace_by
