@@ -253,3 +253,24 @@ def test_without_root_what_a_killed_router_has_left_stays(kernel: Kernel) -> Non
     kernel.refuses = lambda command, kind, handle, options: errno.EPERM
     with pytest.raises(TidegateError, match="takes no HTB qdisc: Operation not permitted"):
         LinuxRouter("out", "100 Mbit/s")
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ({"classifier": "xx"}, "s1: there is no classifier 'xx'; known: bpf, u32"),
+        ({"mtu": -5}, "s1: -5 is not an MTU in bytes: give a whole number from 68 to 65535"),
+        ({"mtu": 1500.5}, "s1: 1500.5 is not an MTU in bytes"),
+        ({"framing": -1}, "s1: -1 is not a number of bytes that a link adds"),
+        ({"most_queues": 0}, "s1: 0 is not a number of queues: give a whole number from 1 to 4096"),
+        ({"interface": "s1\0"}, "'s1\\x00' is not the name of an interface"),
+        ({"interface": ""}, "'' is not the name of an interface"),
+        ({"interface": "s" * 16}, f"there is no interface '{'s' * 16}': names have 15 bytes at most"),
+        ({"namespace": "a\0b"}, "'a\\x00b' is not the name of a network namespace"),
+    ],
+)
+def test_values_that_cannot_be_are_refused(kernel: Kernel, how: dict[str, Any], why: str) -> None:
+    with pytest.raises(TidegateError) as caught:
+        LinuxRouter(**{"interface": "s1", "rate": "100 Mbit/s", **how})
+    assert str(caught.value).startswith(why)
+    assert kernel.classes == {}

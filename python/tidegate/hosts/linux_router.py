@@ -24,6 +24,7 @@ from __future__ import annotations
 import errno
 import ipaddress
 import logging
+import os
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -31,7 +32,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
@@ -83,7 +84,15 @@ NO_FLOW = FiveTuple("0.0.0.0", "0.0.0.0", 0, 0, 0)
 MOST_BYTES = (1 << 32) - 1
 """More does not fit a queue's limit."""
 
+MOST_INTERFACE = 15
+"""Bytes of an interface's name."""
+MOST_QUEUES = 4096
+LEAST_MTU, MOST_MTU = 68, 65_535
+"""Of IPv4 (RFC 791)."""
+MOST_FRAMING = 1024
+
 Classifier = Literal["bpf", "u32"]
+CLASSIFIERS = get_args(Classifier)
 
 
 def _said(error: NetlinkError | OSError) -> str:
@@ -123,6 +132,29 @@ def _u32_keys(flow: FiveTuple) -> list[str]:
     ]
 
 
+def _demand(
+    interface: str, most_queues: int, classifier: str | None, namespace: str | None, mtu: int, framing: int
+) -> None:
+    """Refuse what no router can have."""
+    for what, text in (("an interface", interface), ("a network namespace", namespace or "x")):
+        if not isinstance(text, str) or not text or "\0" in text or not units.is_text(text):
+            raise TidegateError(f"{text!r} is not the name of {what}")
+    if len(os.fsencode(interface)) > MOST_INTERFACE:
+        raise TidegateError(
+            f"there is no interface {interface[:40]!r}: names have {MOST_INTERFACE} bytes at most"
+        )
+    if classifier not in (None, *CLASSIFIERS):
+        raise TidegateError(
+            f"{interface}: there is no classifier {classifier!r}; known: {', '.join(CLASSIFIERS)}"
+        )
+    try:
+        units.below(most_queues, 1, MOST_QUEUES + 1, "a number of queues")
+        units.below(mtu, LEAST_MTU, MOST_MTU + 1, "an MTU in bytes")
+        units.below(framing, 0, MOST_FRAMING + 1, "a number of bytes that a link adds")
+    except TidegateError as error:
+        raise TidegateError(f"{interface}: {error}") from None
+
+
 class LinuxRouter:
     """The port of this namespace's router at an interface."""
 
@@ -141,9 +173,10 @@ class LinuxRouter:
         `namespace`: the name or path of the interface's network namespace, if it is not this process's. `mtu`: bytes of an IP packet
         of the full size; `framing`: bytes that the link adds to each.
 
-        Raises `TidegateError` if there is no such interface, if it has a router or somebody has configured its qdisc, and if the kernel
+        Raises `TidegateError` if a value cannot be, if there is no such interface, if it has a router or somebody has configured its qdisc, and if the kernel
         lacks HTB or the classifier that is asked for.
         """
+        _demand(interface, most_queues, classifier, namespace, mtu, framing)
         self.interface = interface
         self.most_queues = most_queues
         self._mtu = mtu
