@@ -321,6 +321,22 @@ def test_what_readers_of_an_exercise_type(tidegate: Run) -> None:
 
 
 @needs_root
+def test_a_switch_without_links(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    topology = example()
+    for switch in topology["switches"].values():
+        switch["runtime_json"] = str(EXAMPLE.parent / switch["runtime_json"])
+        switch["program"] = str(ROOT / "examples/p4/ipv4_router/ipv4_router.p4")
+    topology["switches"]["s3"] = {"program": str(ROOT / "examples/p4/ipv4_router/ipv4_router.p4")}
+    path = tmp_path / "topology.json"
+    path.write_text(json.dumps(topology))
+    said: list[str] = []
+    with LiveTopology(read(path), say=said.append) as live:
+        assert commands.run(live, "nodes")
+    assert said[-1] == "s3: ipv4_router.p4, no ports, no entries"
+    assert "s3: no ports\n" in capsys.readouterr().out
+
+
+@needs_root
 def test_a_shell_of_another_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     with LiveTopology(read(EXAMPLE)) as live:
         assert commands.run(live, "xterm h2 h1")

@@ -376,6 +376,14 @@ def test_an_interface_that_goes_away(pair: tuple[str, str]) -> None:
 
 
 @needs_root
+def test_an_interface_that_is_down(pair: tuple[str, str]) -> None:
+    ip("-n", pair[0], "link", "set", "eth", "down")
+    said = subprocess.run(command(pair[0]), capture_output=True, text=True)
+    assert said.returncode == 1
+    assert "interface eth: network is down; `ip link set eth up` changes that; the table is of" in said.stderr
+
+
+@needs_root
 @pytest.mark.parametrize("as_json", [True, False])
 def test_what_was_seen_is_shown_when_an_interface_goes_away(pair: tuple[str, str], as_json: bool) -> None:
     words = command(pair[0], "--metrics-addr", "127.0.0.1:0", *(["--json"] if as_json else []))

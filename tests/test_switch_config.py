@@ -149,6 +149,18 @@ def test_what_controllers_and_python_say_is_a_line_of_json_too(tmp_path: Path) -
         ("processor = 1.5", ":1: processor is '1.5': "),
         ("interface = []", ":1: interface is []: there is nothing in it"),
         ("queues = x", ":1:10: Invalid value"),
+        (
+            '\nrate = {1 = "0 Mbit/s"}',
+            ":2: rate is ['1=0 Mbit/s']: --rate '1=0 Mbit/s': a port with the rate 0 sends nothing",
+        ),
+        (
+            "rate = {600 = 5}",
+            ":1: rate is ['600=5']: --rate '600=5': write PORT=VALUE with one of the ports 0 to",
+        ),
+        (
+            'delay = ["1=5 parsec"]',
+            ":1: delay is ['1=5 parsec']: --delay '1=5 parsec': `5 parsec` is not a time",
+        ),
     ],
 )
 def test_what_is_wrong_in_a_file_is_said_with_its_place(

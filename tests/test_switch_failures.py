@@ -408,6 +408,15 @@ def test_a_tap_device_of_somebody_else_is_left_as_it_was(two: Place) -> None:
             "give a whole number from 1 to 4294967295",
         ),
         (
+            ["-i", "1@p1", "--queue-limit", "9" * 30],
+            f"--queue-limit {'9' * 20}...: {'9' * 20}... is not a number of packets: give one from 1 to 4294967295",
+        ),
+        (
+            ["-i", "1@p1", "--rate", "1=0 Mbit/s"],
+            "--rate '1=0 Mbit/s': a port with the rate 0 sends nothing; give a rate above 0",
+        ),
+        (["-i", "1@tap:"], "the port '1@tap:': the name of the TAP device is missing; write PORT@tap:NAME"),
+        (
             ["-i", "1@p1", "--rate", "1=1Mbit/s", "--rate", "1=2Mbit/s"],
             "--rate '1=2Mbit/s': the port 1 has one already; give it once",
         ),

@@ -50,6 +50,8 @@ def _demand_converted(context: typer.Context, name: str, value: Any) -> None:
     except typer.BadParameter as error:
         said = str(error.message or "there is nothing in it")
         raise ValueError(said.removeprefix("Value error, ").rstrip(".")) from None
+    except TidegateError as error:
+        raise ValueError(str(error)) from None
 
 
 def read(
@@ -70,7 +72,7 @@ def read(
         logs.of_file(given.get("log_format"))
     found: dict[str, Any] = {}
     for name, value in given.items():
-        place = f"{path}:{_line(text, name)}"
+        place = f"{path}:{line_of(text, name)}"
         if name not in known:
             raise TidegateError(
                 f"{place}: there is no {name!r}; {did_you_mean(name, known)}known: {', '.join(known)}"
@@ -83,7 +85,7 @@ def read(
     return found
 
 
-def _line(text: str, name: str) -> int:
+def line_of(text: str, name: str) -> int:
     """Where a key stands."""
     key = re.compile(rf"""\s*\[?\s*["']?{re.escape(name)}["']?\s*[=.\]]""")
     return next((number for number, line in enumerate(text.splitlines(), 1) if key.match(line)), 1)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import socket
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -409,8 +411,15 @@ def _watch_interfaces(
     except KeyboardInterrupt:
         return duration is not None, None
     except TidegateError as error:
-        return False, str(error)
+        return False, f"{error}{_cure(str(error))}"
     return False, None
+
+
+def _cure(failed: str) -> str:
+    """What helps where an interface is down; nothing where it is gone."""
+    down = re.fullmatch(r"interface (\S+): network is down", failed)
+    there = down is not None and any(name == down[1] for _, name in socket.if_nameindex())
+    return f"; `ip link set {down[1]} up` changes that" if down is not None and there else ""
 
 
 def _written(path: Path, suffixes: tuple[str, ...], what: str, captures: Sequence[str]) -> None:

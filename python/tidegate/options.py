@@ -62,7 +62,10 @@ def parse_queue_limit(text: str) -> tuple[int | None, int | None]:
 
     try:
         if text.isascii() and text.isdecimal():
-            return units.below(int(text[:20]), 1, 2**32, "a number of packets"), None
+            if len(text) > units.MOST_DIGITS:
+                text = f"{text[: units.MOST_DIGITS]}..."
+                raise TidegateError(f"{text} is not a number of packets: give one from 1 to {2**32 - 1}")
+            return units.below(int(text), 1, 2**32, "a number of packets"), None
         size = units.size(text)
         return None, units.below(size, 1, 2**63, "a size")
     except TidegateError as error:

@@ -165,7 +165,8 @@ def nodes(net: LiveTopology) -> None:
     for host in net.topology.hosts.values():
         print(f"{host.name}: {host.interface}, {host.mac}")
     for name, live in net.switches.items():
-        print(f"{name}: ports {', '.join(f'{port.number} ({port.interface})' for port in live.ports)}")
+        ports = ", ".join(f"{port.number} ({port.interface})" for port in live.ports)
+        print(f"{name}: {f'ports {ports}' if ports else 'no ports'}")
 
 
 def links(net: LiveTopology) -> None:

@@ -248,8 +248,9 @@ class LiveTopology:
         # It is called back first: the thread has to leave the switch before that ends.
         stack.callback(thread.join)
         stack.callback(self._ended.set)
+        numbers = ", ".join(str(port.number) for port in live.ports)
         self._say(
-            f"{switch.name}: {self._sources[switch.name].name}, ports {', '.join(str(port.number) for port in live.ports)}, "
+            f"{switch.name}: {self._sources[switch.name].name}, {f'ports {numbers}' if numbers else 'no ports'}, "
             f"{', '.join(filled) or 'no entries'}{served}"
         )
 

@@ -40,7 +40,7 @@ from tidegate.options import (
     program_limits,
 )
 from tidegate.processors import processors
-from tidegate.switch.ports import MOST_QUEUES, Mode, parse_ports
+from tidegate.switch.ports import MOST_QUEUES, Mode, demand_values, parse_ports
 from tidegate.units import counted
 
 if TYPE_CHECKING:
@@ -52,6 +52,18 @@ log = logs.logger("tidegate.switch")
 
 LOOK_S = 1.0
 """Interval of `--watch` in seconds."""
+
+
+def _rates(given: list[str] | None) -> list[str] | None:
+    """The callback of `--rate`: a file's value is refused with its place."""
+    demand_values(given or [], [])
+    return given
+
+
+def _delays(given: list[str] | None) -> list[str] | None:
+    """The same of `--delay`."""
+    demand_values([], given or [])
+    return given
 
 
 def switch(
@@ -71,11 +83,21 @@ def switch(
     mode: Annotated[Mode, typer.Option(help="Packet I/O backend.")] = Mode.AUTO,
     rate: Annotated[
         list[str] | None,
-        typer.Option(metavar="PORT=RATE", help="Egress rate of a port, as 1=100Mbit/s.", show_default=False),
+        typer.Option(
+            metavar="PORT=RATE",
+            help="Egress rate of a port, as 1=100Mbit/s.",
+            show_default=False,
+            callback=_rates,
+        ),
     ] = None,
     delay: Annotated[
         list[str] | None,
-        typer.Option(metavar="PORT=TIME", help="Egress delay of a port, as 1=10ms.", show_default=False),
+        typer.Option(
+            metavar="PORT=TIME",
+            help="Egress delay of a port, as 1=10ms.",
+            show_default=False,
+            callback=_delays,
+        ),
     ] = None,
     queues: Annotated[
         int, typer.Option(metavar="N", min=1, max=MOST_QUEUES, help="Number of queues of each port.")

@@ -54,7 +54,12 @@ def parse_port(text: str, mode: Mode = Mode.AUTO) -> SwitchPort:
     if number > LAST_PORT:
         raise TidegateError(f"the port {text!r}: ports are 0 to {LAST_PORT}")
     if interface.startswith(f"{TAP}:"):
-        return SwitchPort(number, interface.removeprefix(f"{TAP}:"), TAP)
+        name = interface.removeprefix(f"{TAP}:")
+        if not name:
+            raise TidegateError(
+                f"the port {text!r}: the name of the TAP device is missing; write PORT@tap:NAME"
+            )
+        return SwitchPort(number, name, TAP)
     return SwitchPort(number, interface, mode)
 
 
@@ -72,11 +77,25 @@ def parse_ports(
         if any(port.interface == other.interface for other in ports.values()):
             raise TidegateError(f"the port {text!r}: {port.interface} is a port already")
         ports[port.number] = port
-    for number, rate in _by_port("--rate", rates, units.rate, ports).items():
+    for number, rate in _by_port("--rate", rates, _rate, ports).items():
         ports[number] = replace(ports[number], rate=rate)
     for number, delay in _by_port("--delay", delays, units.time, ports).items():
         ports[number] = replace(ports[number], delay=delay)
     return list(ports.values())
+
+
+def demand_values(rates: Iterable[str], delays: Iterable[str]) -> None:
+    """Refuse values of `--rate` and `--delay` that no port can have; which ports there are is not known yet."""
+    for option, texts, value_of in (("--rate", rates, _rate), ("--delay", delays, units.time)):
+        for text in texts:
+            _by_port(option, [text], value_of, range(LAST_PORT + 1))
+
+
+def _rate(text: str) -> int:
+    rate = units.rate(text)
+    if rate == 0:
+        raise TidegateError("a port with the rate 0 sends nothing; give a rate above 0")
+    return rate
 
 
 def _by_port(
@@ -88,7 +107,7 @@ def _by_port(
         digits, equals, value = text.partition("=")
         number = units.decimal(digits)
         if not equals or number is None or number not in ports:
-            known = ", ".join(str(known) for known in ports)
+            known = f"0 to {LAST_PORT}" if isinstance(ports, range) else ", ".join(map(str, ports))
             raise TidegateError(f"{option} {text!r}: write PORT=VALUE with one of the ports {known}")
         if number in found:
             raise TidegateError(f"{option} {text!r}: the port {number} has one already; give it once")

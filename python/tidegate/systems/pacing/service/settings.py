@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 
 from tidegate import addresses, units
 from tidegate._core import TidegateError
+from tidegate.config_file import line_of
 from tidegate.files import demand_secret, toml
 from tidegate.suggest import did_you_mean
 from tidegate.systems.pacing.format import MOST_WEIGHT, Keys
@@ -134,9 +135,12 @@ class Settings:
 NAMES = tuple(one.name for one in fields(Settings) if one.name != "keys")
 _LISTS = ("interfaces", "cgroups", "ports", "destinations")
 _NUMBERS = ("weight", "changes_per_second", "most_flows")
+_FLAGS = ("existing", "lend", "insecure")
+_RATES = ("least_rate", "most_rate")
 
 
-def _toml(path: Path, what: str) -> dict[str, Any]:
+def _toml(path: Path, what: str) -> tuple[str, dict[str, Any]]:
+    """A file's text, and what it says."""
     try:
         with path.open("rb") as file:
             return _read_toml(file, path, what)
@@ -144,12 +148,13 @@ def _toml(path: Path, what: str) -> dict[str, Any]:
         raise TidegateError(f"{what} {path}: {error.strerror}") from None
 
 
-def _read_toml(file: BinaryIO, path: Path, what: str) -> dict[str, Any]:
+def _read_toml(file: BinaryIO, path: Path, what: str) -> tuple[str, dict[str, Any]]:
     data = file.read(LARGEST_FILE + 1)
     if len(data) > LARGEST_FILE:
         raise TidegateError(f"{what} {path} has more than {LARGEST_FILE} bytes")
     try:
-        return toml(data.decode())
+        text = data.decode()
+        return text, toml(text)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise TidegateError(f"{what} {path}: {error}") from None
 
@@ -157,36 +162,41 @@ def _read_toml(file: BinaryIO, path: Path, what: str) -> dict[str, Any]:
 def form_of_logs(path: Path) -> object:
     """`log_format` of a file, whatever else is wrong in it."""
     with suppress(TidegateError):
-        return _toml(path, "configuration").get("log_format")
+        return _toml(path, "configuration")[1].get("log_format")
     return None
 
 
 def read(path: Path | None, given: Mapping[str, Any]) -> Settings:
     """Settings of a file (TOML), replaced by those that were `given`."""
     values: dict[str, Any] = {}
-    for name, value in (_toml(path, "configuration") if path is not None else {}).items():
+    text, found = ("", {}) if path is None else _toml(path, "configuration")
+    for name, value in found.items():
         if name not in NAMES:
             raise TidegateError(
-                f"configuration {path}: there is no {name!r}; {did_you_mean(name, NAMES)}known: {', '.join(NAMES)}"
+                f"configuration {path}:{line_of(text, name)}: there is no {name!r}; {did_you_mean(name, NAMES)}known: {', '.join(NAMES)}"
             )
-        wanted: type | tuple[type, ...] = str
-        if name in _LISTS:
-            wanted = list
-        elif name in _NUMBERS:
-            wanted = int
-        elif name in ("existing", "lend", "insecure"):
-            wanted = bool
-        elif name in ("least_rate", "most_rate"):
-            wanted = (str, int)
-        items = value if isinstance(value, list) else []
-        kind = int if name == "ports" else str
-        if not isinstance(value, wanted) or (
-            name in _LISTS and any(not isinstance(one, kind) for one in items)
-        ):
-            raise TidegateError(f"configuration {path}: {name} cannot be {value!r}")
-        values[name] = tuple(items) if name in _LISTS else value
+        wanted = _wanted(name, value)
+        if wanted is not None:
+            place = f"configuration {path}:{line_of(text, name)}"
+            raise TidegateError(f"{place}: {name} is {wanted}, not {value!r}")
+        values[name] = tuple(value) if name in _LISTS else value
     values.update(given)
     return Settings(**values).checked()
+
+
+def _wanted(name: str, value: object) -> str | None:
+    """What a setting of a file is to be, if the value is of another type."""
+    if name in _LISTS:
+        kind, what = (int, "numbers") if name == "ports" else (str, "texts")
+        good = isinstance(value, list) and all(type(one) is kind for one in value)
+        return None if good else f"a list of {what}"
+    if name in _NUMBERS:
+        return None if type(value) is int else "a whole number"
+    if name in _FLAGS:
+        return None if type(value) is bool else "true or false"
+    if name in _RATES:
+        return None if type(value) in (str, int) else "a text or a number"
+    return None if type(value) is str else "a text in quotes"
 
 
 def read_keys(path: Path) -> Keys:
@@ -194,7 +204,7 @@ def read_keys(path: Path) -> Keys:
     try:
         with path.open("rb") as file:
             demand_secret(file, path)
-            values = _read_toml(file, path, "key file")
+            _, values = _read_toml(file, path, "key file")
     except OSError as error:
         raise TidegateError(f"key file {path}: {error.strerror}") from None
     texts, signing = values.get("keys"), values.get("signing", 0)
