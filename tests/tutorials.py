@@ -13,7 +13,8 @@ from pathlib import Path
 
 import frames
 from tidegate.exercises import commands
-from tidegate.exercises.running import LiveTopology, end
+from tidegate.exercises.host_commands import end_all
+from tidegate.exercises.running import LiveTopology
 from tutorial_controllers import IDLE_S, FlowCache, pushed, write_tunnel
 
 PROGRAM = f"{sys.executable} {Path(frames.__file__).resolve()}"
@@ -38,14 +39,15 @@ def send(net: LiveTopology, host: str, frame: bytes, count: int = 1) -> None:
 def hearing(net: LiveTopology, host: str, seconds: float = 2) -> Iterator[list[bytes]]:
     """What arrives at a host: filled when the block has ended, and the time is over."""
     heard: list[bytes] = []
-    process = net.start(host, f"{PROGRAM} hear {seconds}", stdout=subprocess.PIPE)
+    command = net.start(host, f"{PROGRAM} hear {seconds}", stdout=subprocess.PIPE)
     try:
+        process = command.process
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
         yield heard
         heard += [bytes.fromhex(line.decode()) for line in process.communicate()[0].split()]
     finally:
-        end(process)
+        end_all([command])
 
 
 def ping(net: LiveTopology, host: str, other: str) -> bool:
@@ -77,11 +79,11 @@ def full(net: LiveTopology) -> Iterator[None]:
         "08:00:00:00:01:00", net.topology.hosts["h11"].mac, 0x800,
         frames.ipv4("10.0.1.11", "10.0.2.22", 17, frames.udp(4000, 4000, bytes(1400))),
     )  # fmt: skip
-    process = net.start("h11", f"{PROGRAM} send {frame.hex()} 500", stdout=subprocess.DEVNULL)
+    command = net.start("h11", f"{PROGRAM} send {frame.hex()} 500", stdout=subprocess.DEVNULL)
     try:
         yield
     finally:
-        end(process)
+        end_all([command])
 
 
 def from_h1(net: LiveTopology, packet: bytes) -> bytes:

@@ -47,7 +47,7 @@ def checksum(data: bytes) -> int:
     """The Internet checksum (RFC 1071).
 
     >>> checksum(bytes.fromhex("00010203"))
-    64762
+    65019
     """
     total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
     while total >> 16:
