@@ -155,8 +155,10 @@ def test_the_statuses_of_commands() -> None:
             128 + 9,
             127,
         ]
-        # Python ignores these two signals; a command has them as by default.
-        assert live.output("h1", "grep SigIgn /proc/self/status")[1].split() == ["SigIgn:", "0" * 16]
+        # Python ignores two signals; a command has them as by default. Signals 32 and 33 are the C library's own, and are ignored in
+        # what its `posix_spawn` starts, as make is.
+        ignored = int(live.output("h1", "grep SigIgn /proc/self/status")[1].split()[1], 16)
+        assert ignored & ~(0b11 << 31) == 0, hex(ignored)
         assert live.output("h1", "ls /proc/self/fd | wc -l")[1] == "4\n"
         assert live.jobs() == {}
 
