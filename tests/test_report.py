@@ -204,6 +204,19 @@ def test_series_that_are_sampled_at_other_times_have_their_own_rates() -> None:
         assert np.allclose(np.delete(rate, missing), 1)
 
 
+def test_all_bytes_that_flent_s_samples_count_are_in_a_rate() -> None:
+    """Also those between the last whole step and the last sample, which a real host takes when it comes to it."""
+    times = [0.003, 0.012, 0.021, 0.034, 0.0462]
+    part = pl.DataFrame({"time_s": times, "bytes": [0, 100, 300, 600, 1000]})
+    for last, step in ((0.06, 0.01), (0.0501, 0.01), (0.0462, 0.0154)):
+        steps = np.arange(0, last + step / 2, step)
+        rates = flent._rates(part, steps)
+        known = [rate for rate in rates if rate is not None]
+        assert sum(known) * step * 1e6 / 8 == pytest.approx(1000), (last, rates)
+        assert rates[0] is None
+        assert np.isfinite(known).all()
+
+
 def test_flent_reads_what_is_written(made: Path, tmp_path: Path) -> None:
     paths = report.write_flent(made, tmp_path / "flent")
     assert len(paths) == 4

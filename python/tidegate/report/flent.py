@@ -81,7 +81,8 @@ def of_run(run: Run, experiment: str, ended_s: float) -> dict[str, Any] | None:
     step = float(np.median(known)) if len(known) else 0.0
     if step <= 0:
         return None
-    steps: Floats = np.arange(0.0, float(times[-1]) + step / 2, step)
+    # Up to the first that no sample is behind, but for rounding.
+    steps: Floats = np.arange(0.0, float(times[-1]) + 0.999 * step, step)
     begun = ended_s - float(times[-1])
     series: dict[str, list[float | None]] = {}
     raw: dict[str, list[dict[str, float]]] = {}
@@ -123,11 +124,11 @@ def of_run(run: Run, experiment: str, ended_s: float) -> dict[str, Any] | None:
 
 
 def _rates(part: pl.DataFrame, steps: Floats) -> list[float | None]:
-    """Mbit/s over the step before each time; none outside the flow's own time."""
+    """Mbit/s over the step before each time; none outside the flow's own time, whose last step may be in part beyond its end."""
     times, counts = part["time_s"].to_numpy(), part["bytes"].cast(pl.Float64).to_numpy()
     at = np.interp(steps, times, counts)
     found = np.diff(at, prepend=np.nan) / np.diff(steps, prepend=np.nan) * 8e-6
-    known = (steps > times[0]) & (steps <= times[-1] + 1e-9)
+    known = (steps > times[0]) & (np.append(-np.inf, steps[:-1]) < times[-1] - 1e-9)
     return [float(v) if ok else None for v, ok in zip(found, known, strict=True)]
 
 
