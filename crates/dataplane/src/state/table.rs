@@ -439,7 +439,8 @@ impl TableState {
                 self.rows.number(row).checked_sub(1)
             }
             Index::Trie(order) => {
-                let (key, length) = trie_key(order.as_ref(), matches, &self.widths);
+                let words = key_words(matches, &self.widths);
+                let (key, length) = trie_key(order.as_ref(), words, matches);
                 self.trie.find(&key, length)
             }
             Index::Lpm { lengths, .. } => {
@@ -491,7 +492,7 @@ impl TableState {
                 self.exact.insert(&self.rows, self.rows.start(handle + 1));
             }
             Index::Trie(order) => {
-                let (key, length) = trie_key(order.as_ref(), &entry.matches, &self.widths);
+                let (key, length) = trie_key(order.as_ref(), words, &entry.matches);
                 self.trie.insert(&key, length, handle);
             }
             Index::Lpm { lengths, .. } => {
@@ -530,7 +531,7 @@ impl TableState {
         match &mut self.index {
             Index::Exact => self.exact.remove(&self.rows, &self.exact.packed(&words)),
             Index::Trie(order) => {
-                let (key, length) = trie_key(order.as_ref(), &entry.matches, &self.widths);
+                let (key, length) = trie_key(order.as_ref(), words, &entry.matches);
                 self.trie.remove(&key, length);
             }
             Index::Lpm { lengths, .. } => {

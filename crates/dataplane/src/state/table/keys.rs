@@ -10,9 +10,9 @@ pub(super) fn paired(widths: &[u32], kinds: &[MatchKind]) -> Vec<(MatchKind, u32
     kinds.iter().copied().zip(widths.iter().copied()).collect()
 }
 
-/// An entry's key in the trie, and the length of its prefix there.
-pub(super) fn trie_key(order: Option<&Order>, matches: &[EntryMatch], widths: &[u32]) -> (Words, u32) {
-    let (words, length) = (key_words(matches, widths), prefix_length(matches));
+/// The words of an entry as its key in the trie, and the length of its prefix there.
+pub(super) fn trie_key(order: Option<&Order>, words: Words, matches: &[EntryMatch]) -> (Words, u32) {
+    let length = prefix_length(matches);
     match order {
         Some(order) => (Box::new(order.joined(&words)), order.length(length)),
         None => (words, length),
