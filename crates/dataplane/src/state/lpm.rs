@@ -99,6 +99,15 @@ fn shifted(word: u64, next: u64, bits: u32) -> u64 {
     word << (bits - 1) << 1 | next >> (64 - bits)
 }
 
+/// Words, the most significant first, shifted to the left by fewer than 64 bits.
+#[inline(always)]
+fn moved<const N: usize>(words: [u64; N], bits: u32) -> [u64; N] {
+    std::array::from_fn(|at| {
+        let next = words.get(at + 1).copied().unwrap_or(0);
+        words[at] << bits | next >> 1 >> (63 - bits)
+    })
+}
+
 /// Where native code finds what a walk needs: offsets, given where the trie is.
 pub(crate) struct Places {
     pub words: usize,
@@ -243,31 +252,21 @@ impl Lpm {
     fn walk_words<const N: usize>(&self, key: &[u64]) -> Option<u32> {
         let key = key.first_chunk::<N>()?;
         // The most significant word first, and the key's top bit as the top one.
-        let mut rest = [0; N];
-        let unused = 64 * N as u32 - self.width;
-        for (at, word) in rest.iter_mut().enumerate() {
-            let next = if at + 1 < N { key[N - 2 - at] } else { 0 };
-            *word = key[N - 1 - at] << unused | next >> 1 >> (63 - unused);
-        }
+        let mut rest = *key;
+        rest.reverse();
+        rest = moved(rest, 64 * N as u32 - self.width);
         let (mut best, mut at, mut left) = (NONE, self.root, self.width.div_ceil(8));
         let way = &self.way;
         if rest[0] & way.mask == way.bytes {
             (best, at) = (way.best, way.at);
             left -= way.levels;
-            let bits = 8 * way.levels;
-            for at in 0..N {
-                let next = if at + 1 < N { rest[at + 1] } else { 0 };
-                rest[at] = rest[at] << bits | next >> 1 >> (63 - bits);
-            }
+            rest = moved(rest, 8 * way.levels);
         }
         while left > 0 {
             let run = self.run(at, (rest[0] >> 56) as u8);
             best = if run.value == NONE { best } else { run.value };
             at = run.child;
-            for at in 0..N {
-                let next = if at + 1 < N { rest[at + 1] } else { 0 };
-                rest[at] = shifted(rest[at], next, 8);
-            }
+            rest = moved(rest, 8);
             left = if at == EMPTY { 0 } else { left - 1 };
         }
         (best != NONE).then_some(best)
