@@ -72,14 +72,22 @@ def _rust_tests(*words: str) -> int:
     )
 
 
+def _packets(*words: str) -> int:
+    """The benchmark of packets: what is measured beside each other has to do the same."""
+    profile = ["--profile", PROFILE] if PROFILE else []
+    return _run("cargo", "bench", "--locked", *profile, *WORKSPACE, "--bench", "packets", *words)
+
+
 def rust(*, fast: bool = False) -> int:
     """The tests of all crates."""
-    return _rust_tests("--profile", "fast" if fast else "default")
+    if fast:
+        return _rust_tests("--profile", "fast")
+    return _rust_tests("--profile", "default") or _packets("--", "--once")
 
 
 def build_rust() -> int:
     """What `rust` runs, built."""
-    return _rust_tests("--no-run")
+    return _rust_tests("--no-run") or _packets("--no-run")
 
 
 def python(*words: str, parallel: bool) -> int:

@@ -2,7 +2,7 @@
 //! compile and load. All in one run, the contenders in turns, the best of several rounds. Time is that of the thread on its core:
 //! what other processes take of it in between does not count.
 //!
-//! `cargo bench -p dataplane --bench packets [-- --json] [part...]`
+//! `cargo bench -p dataplane --bench packets [-- [--json] [--once] [part...]]`
 
 mod aqm;
 mod by_hand;
@@ -24,9 +24,8 @@ mod tables;
 use dataplane::pipeline::{Output, Pipeline};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Packets per turn of a contender, and turns; the fastest counts.
+/// Packets per turn of a contender.
 const BATCH: usize = 1 << 15;
-const ROUNDS: usize = 40;
 
 /// Measures one part of the report.
 type Part = fn(&mut Vec<Figure>);
@@ -46,9 +45,14 @@ fn cpu_ns() -> f64 {
     at.tv_sec as f64 * 1e9 + at.tv_nsec as f64
 }
 
+/// Turns of a contender, of which the fastest counts; one, where only what contenders do is to be compared.
+fn rounds() -> usize {
+    if std::env::args().any(|argument| argument == "--once") { 1 } else { 40 }
+}
+
 /// Nanoseconds per packet of each contender, run in turns.
 fn race(contenders: &mut [&mut dyn FnMut()]) -> Vec<f64> {
-    race_for(ROUNDS, contenders)
+    race_for(rounds(), contenders)
 }
 
 /// As [`race`], with a number of turns.
@@ -205,15 +209,16 @@ fn main() {
     let names = || all.map(|(name, _)| name).join(", ");
     if options.iter().any(|option| ["--help", "-h"].contains(&option.as_str())) {
         println!(
-            "packets [--json] [--each] [part...]\n\nMeasures all parts, or those that are named: {}. --each: `dearest` shows each of its programs.",
+            "packets [--json] [--each] [--once] [part...]\n\nMeasures all parts, or those that are named: {}. --each: `dearest` shows each of its programs. \
+             --once: one turn, in which native code has to do as what is written by hand does; its times say little.",
             names()
         );
         return;
     }
     // Cargo says `--bench`.
-    let known = ["--json", "--each", "--bench"];
+    let known = ["--json", "--each", "--once", "--bench"];
     if let Some(unknown) = options.iter().find(|option| !known.contains(&option.as_str())) {
-        eprintln!("there is no option {unknown}; the only ones are --json, --each and --help");
+        eprintln!("there is no option {unknown}; the only ones are --json, --each, --once and --help");
         std::process::exit(2);
     }
     if let Some(unknown) = parts.iter().find(|part| all.iter().all(|(name, _)| name != *part)) {

@@ -9,7 +9,7 @@ use p4lang::ir::EntryMatch;
 
 use self::by_hand::{Config, Hand};
 use crate::by_hand::{be16, be32};
-use crate::{BATCH, Figure, ROUNDS, drive_by_hand, race_for, setup};
+use crate::{BATCH, Figure, drive_by_hand, race_for, rounds, setup};
 
 const FLOWS: usize = 4096;
 const MAC: u64 = 0x0200_0000_0001;
@@ -205,7 +205,7 @@ pub fn measure(figures: &mut Vec<Figure>) {
         let (mut out, mut pool) = (Vec::new(), Vec::new());
         // What is used is larger than a core's cache, so turns without others in the shared cache are rare.
         let times = race_for(
-            4 * ROUNDS,
+            4 * rounds(),
             &mut [
                 &mut || {
                     for at in 0..BATCH {

@@ -59,7 +59,8 @@ struct Direction {
     rtt_base: u32,
     rtt_last: u32,
     rtt_samples: u32,
-    window: u16,
+    /// The last acknowledgment number, and below it the window.
+    acks: u64,
     ended: u8,
     resent: u32,
     offered: u64,
@@ -404,7 +405,8 @@ impl Hand {
         if flags & ACKS == 0 || flags & RST != 0 {
             return;
         }
-        let before = std::mem::replace(&mut self.directions[forth].window, window);
+        let acks = u64::from(ack) << 16 | u64::from(window);
+        let before = std::mem::replace(&mut self.directions[forth].acks, acks);
         let back = &mut self.directions[forth ^ 1];
         if back.left == 0 && back.right == 0 {
             return;
@@ -417,7 +419,7 @@ impl Hand {
                 (cell.signature, cell.time) = (0, 0);
                 self.directions[forth ^ 1].sample(took, queued);
             }
-        } else if more == 0 && all != 0 && takes == 0 && (before == window || has_sack) {
+        } else if more == 0 && all != 0 && takes == 0 && (before == acks || has_sack) {
             back.left = back.right;
         }
     }
@@ -425,10 +427,13 @@ impl Hand {
     fn timestamps(&mut self, now: u32, forth: usize, flags: u8, (value, echo): (u32, u32)) {
         let back = &mut self.directions[forth ^ 1];
         let waits = back.stamp != 0 || back.stamp_time != 0;
-        if waits && flags & ACKS != 0 && echo == back.stamp {
-            let took = now.wrapping_sub(back.stamp_time).max(1);
-            if back.stamp_least == 0 || took < back.stamp_least {
-                back.stamp_least = took;
+        let beyond = echo.wrapping_sub(back.stamp);
+        if waits && flags & ACKS != 0 && beyond < 1 << 31 {
+            if beyond == 0 {
+                let took = now.wrapping_sub(back.stamp_time).max(1);
+                if back.stamp_least == 0 || took < back.stamp_least {
+                    back.stamp_least = took;
+                }
             }
             (back.stamp, back.stamp_time) = (0, 0);
         }
@@ -484,7 +489,7 @@ impl Hand {
             ("offered", of(|at| at.offered)),
             ("resent", of(|at| at.resent.into())),
             ("ranges", of(|at| u64::from(at.left) << 32 | u64::from(at.right))),
-            ("windows", of(|at| at.window.into())),
+            ("acks", of(|at| at.acks)),
             ("rtt_least", of(|at| at.rtt_least.into())),
             ("rtt_base", of(|at| at.rtt_base.into())),
             ("rtt_last", of(|at| at.rtt_last.into())),

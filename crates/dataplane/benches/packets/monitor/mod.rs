@@ -9,7 +9,7 @@ use dataplane::pipeline::{Output, Pipeline};
 use p4lang::ir::EntryMatch;
 use units::SplitMix;
 
-use crate::{Figure, ROUNDS, cpu_ns, setup};
+use crate::{Figure, cpu_ns, rounds, setup};
 use by_hand::Hand;
 
 const FLOWS: usize = 2048;
@@ -169,7 +169,7 @@ fn race(flows: &[u32], long_bytes: u32) -> ([f64; 2], [f64; 2], u64) {
     let mut best = [[f64::INFINITY; 2]; 2];
     let mut outputs: Vec<Output> = Vec::new();
     let mut now = 0;
-    for round in 0..4 * ROUNDS as u32 {
+    for round in 0..4 * rounds() as u32 {
         packets.set(round, flows.len());
         for (kind, frames) in [&packets.data, &packets.acks].into_iter().enumerate() {
             let mut native = || {
@@ -210,7 +210,7 @@ pub fn measure(figures: &mut Vec<Figure>) {
     let mut trial = Hand::new(SEES, 0, 60_000_000, 50_000);
     let flows: Vec<u32> = (0..).filter(|flow| trial.see(0, 0, &frame(*flow, true))).take(FLOWS).collect();
     let (data, acks, samples) = race(&flows, 0);
-    let sent = (4 * ROUNDS * BATCH) as u64;
+    let sent = (4 * rounds() * BATCH) as u64;
     assert!(samples * 100 > sent * 99, "nearly each acknowledgment gives a sample");
     let (short, _, samples) = race(&flows, u32::MAX);
     assert_eq!(samples, 0, "no flow is long");
