@@ -25,6 +25,8 @@ WELL = 0.9
 """Goodness of variance fit with which a number of classes is enough."""
 APART = 1.05
 """Means of two classes differ by this factor at least."""
+NOISE = 0.001
+"""Of the variance of all times; by so much breaks may fit worse where new ones leave next to nothing of it, as with few flows."""
 MOST_VALUES = 1024
 """Values that breaks are computed of; of more, so many quantiles. The algorithm's time is quadratic in them."""
 
@@ -80,8 +82,9 @@ class Classifier:
     """The most that there may be: the router's queues."""
     by_fit: bool = False
     """As few classes as give a goodness of fit of `WELL`, rather than as many as there may be."""
-    loss: float = 0.05
-    """New breaks are taken when the old ones fit worse by so much."""
+    slack: float = 0.1
+    """New breaks are taken when the old ones leave more of the variance within the classes than new ones: by this part of what those leave, and
+    by `NOISE`."""
     margin: float = 0.1
     """A flow leaves its class for one of longer times when its time is beyond the break by this part of it."""
     ends: list[float] = field(default_factory=list)
@@ -98,8 +101,7 @@ class Classifier:
             return {}
         values = np.fromiter(times.values(), dtype=float, count=len(times))
         new = self._new_ends(values)
-        fits = goodness_of_fit(values, new) - goodness_of_fit(values, self.ends) <= self.loss
-        if len(new) != len(self.ends) or not fits:
+        if len(new) != len(self.ends) or not self._fits(values, new):
             self.ends, self._of = new, {}
         found: dict[Any, int] = {}
         plain = np.searchsorted(self.ends, values).tolist()
@@ -107,6 +109,10 @@ class Classifier:
             found[flow] = self._kept(self._of.get(flow, now), now, time)
         self._of = found
         return dict(found)
+
+    def _fits(self, values: Times, new: list[float]) -> bool:
+        left, least = (1 - goodness_of_fit(values, ends) for ends in (self.ends, new))
+        return left <= (1 + self.slack) * least + NOISE
 
     def _new_ends(self, values: Times) -> list[float]:
         if not self.by_fit:
