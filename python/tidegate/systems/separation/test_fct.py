@@ -61,6 +61,7 @@ def test_rows_say_what_flows_and_queues_have(tmp_path: Path) -> None:
         work_s = flows["finish_s"].to_numpy().max() - flows["start_s"].to_numpy().min()
         idle = 1 - int(queues["bytes"].sum()) * 8 / (RATE_MBPS * 1e6) / work_s
         assert 0 < row["idle_while_flows"] == pytest.approx(idle, abs=1e-6)
+        assert 0 <= row["idle_while_waiting"] <= idle
         # The queue of the shortest round-trip times is that of the first class, where there are classes.
         first = queues.filter(pl.col("number") == (contender != "fifo-1"))
         assert row["short_delay_ms_p99"] == first["queue_delay_ms_p99"].item()
@@ -81,6 +82,21 @@ def test_rows_say_what_flows_and_queues_have(tmp_path: Path) -> None:
     assert 0.8 < found["rtt-2"]["classified"] <= 1
     assert 0 < found["rtt-2"]["newcomers"] < 0.5
     assert found["rtt-2"]["classes_right"] > 0.95
+
+
+@pytest.mark.parametrize("waiting", [0.009, 0.011, None])
+def test_the_link_is_claimed_to_be_busy_while_packets_wait(waiting: float | None) -> None:
+    """With classes by round-trip time, in each seed."""
+    columns = ("fct_s_mean", "short_over_long", "idle_while_flows", "jain", "short_delay_ms_p99")
+    row = {"control": "cubic", "load": 0.8, "classes_right": None, **dict.fromkeys(columns, 1.0)}
+    parts = {"fifo-1": [0.02, 0.02], "eq1-4": [0.02, 0.02], "rtt-4": [0.001, waiting]}
+    rows = [
+        row | {"contender": name, "seed": seed} | ({} if waiting is None else {"idle_while_waiting": part})
+        for name, both in parts.items()
+        for seed, part in enumerate(both, 1)
+    ]
+    claims = {claim.id: claim.holds for claim in fct._claims(rows)}
+    assert claims.get("idle") == (None if waiting is None else waiting < 0.01)
 
 
 @pytest.mark.slow

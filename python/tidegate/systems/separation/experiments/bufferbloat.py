@@ -19,7 +19,13 @@ from tidegate.experiments import AtLeast, Case, OneOf, Plan, Run, experiment
 from tidegate.plots import of_first_seed
 from tidegate.results import Result
 from tidegate.systems.separation.claims import judged
-from tidegate.systems.separation.experiments.testbed import ROUTERS, STEP_S, Testbed, goodputs
+from tidegate.systems.separation.experiments.testbed import (
+    ROUTERS,
+    STEP_S,
+    Testbed,
+    goodputs,
+    idle_while_waiting,
+)
 
 SCHEMES = {
     "one-queue": "one queue",
@@ -44,6 +50,7 @@ REACTION_S = 3.0
         "above_s",
         "goodput_1_mbps",
         "goodput_2_mbps",
+        "idle_while_waiting",
     ),
     backends=("sim", "live"),
     quick={"rate_mbps": 100.0, "join_s": 10.0, "after_s": 15.0, "controls": ("cubic",)},
@@ -111,6 +118,7 @@ def _row(
         "above_s": longest_above_s(own["time_s"].to_list(), own["srtt_ms"].to_list(), limit_ms),
         "goodput_1_mbps": float(late[0]),
         "goodput_2_mbps": float(late[1]),
+        "idle_while_waiting": idle_while_waiting(result, settled, end_s),
     }
 
 

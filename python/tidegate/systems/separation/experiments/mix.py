@@ -25,7 +25,14 @@ from tidegate.network import FiveTuple, Switch
 from tidegate.plots import colour, of_first_seed
 from tidegate.results import Result
 from tidegate.systems.separation.behaviour import Observer, figures, told
-from tidegate.systems.separation.experiments.testbed import STEP_S, Testbed, busy, goodputs, jain
+from tidegate.systems.separation.experiments.testbed import (
+    STEP_S,
+    Testbed,
+    busy,
+    goodputs,
+    idle_while_waiting,
+    jain,
+)
 from tidegate.units import PS_PER_S
 
 CONTENDERS = {
@@ -86,6 +93,7 @@ class Teller(Observer):
         "most_part",
         "control_parts",
         "link_use",
+        "idle_while_waiting",
         "queue_delay_ms_p99",
         "fct_s_mean",
         "fct_s_p95",
@@ -216,6 +224,7 @@ def _row(
         **{f"part_{name}": part for name, part in parts.items()},
         **{f"part_{rtt:g}_ms": part for rtt, part in by_rtt.items()},
         "link_use": busy(result, warm_up_s, end_s),
+        "idle_while_waiting": idle_while_waiting(result, warm_up_s, end_s),
         "queue_delay_ms_p99": float(queue["queue_delay_ms_p99"].max() or 0.0),  # type: ignore[arg-type]
         "rates_mbps": rates.round(3).tolist(),
         "kinds": [f"{control}, {rtt:g} ms" for control, rtt in kinds],

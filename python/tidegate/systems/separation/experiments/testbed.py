@@ -179,7 +179,10 @@ def busy(result: Result, from_s: float, to_s: float) -> float:
 
 
 def idle_while_waiting(result: Result, from_s: float, to_s: float) -> float:
-    """Part of a time in which the congested link was idle between two samples at both of which packets waited for it."""
+    """Part of a time in which the congested link was idle between two samples at both of which packets waited for it.
+
+    A queue that is empty for a while between the two counts as well: the further apart samples are, the more.
+    """
     chosen = (pl.col("queue") == "r1 -> r2") & pl.col("time_s").is_between(from_s, to_s)
     port = (
         result.queue_samples.filter(chosen)

@@ -29,6 +29,7 @@ from tidegate.systems.separation.experiments.testbed import (
     Testbed,
     goodput_of,
     goodputs,
+    idle_while_waiting,
     jain,
     per_step,
 )
@@ -56,7 +57,18 @@ class Policed(Controller):
 
 @experiment(
     "separation.udp",
-    ("scheme", "udp_part", "phase", "udp_mbps", "tcp_mbps", "tcp_over_fair", "jain", "detected_s", "alarms"),
+    (
+        "scheme",
+        "udp_part",
+        "phase",
+        "udp_mbps",
+        "tcp_mbps",
+        "tcp_over_fair",
+        "jain",
+        "idle_while_waiting",
+        "detected_s",
+        "alarms",
+    ),
     backends=("sim", "live"),
     quick={"rate_mbps": 100.0, "unit_s": 12.0, "fair_s": 30.0},
 )
@@ -128,6 +140,7 @@ def _rows(bed: Testbed, part: float, fair: bool, unit_s: float, end_s: float, re
                 "tcp_mbps": float(own.sum()),
                 "tcp_over_fair": float((own / wanted).min()) if flows else None,
                 "jain": jain(np.array([udp_rate, *own])),
+                "idle_while_waiting": idle_while_waiting(result, begin + SETTLE_S, end),
                 "detected_s": None
                 if bed.controller is None or fair or after.is_empty()
                 else float(after.min()) - begin,  # type: ignore[arg-type]
