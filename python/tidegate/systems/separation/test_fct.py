@@ -89,7 +89,11 @@ def test_the_link_is_claimed_to_be_busy_while_packets_wait(waiting: float | None
     """With classes by round-trip time, in each seed."""
     columns = ("fct_s_mean", "short_over_long", "idle_while_flows", "jain", "short_delay_ms_p99")
     row = {"control": "cubic", "load": 0.8, "classes_right": None, **dict.fromkeys(columns, 1.0)}
-    parts = {"fifo-1": [0.02, 0.02], "eq1-4": [0.02, 0.02], "rtt-4": [0.001, waiting]}
+    parts: dict[str, list[float | None]] = {
+        "fifo-1": [0.02, 0.02],
+        "eq1-4": [0.02, 0.02],
+        "rtt-4": [0.001, waiting],
+    }
     rows = [
         row | {"contender": name, "seed": seed} | ({} if waiting is None else {"idle_while_waiting": part})
         for name, both in parts.items()
