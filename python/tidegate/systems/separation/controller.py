@@ -10,7 +10,8 @@ Each period:
 3. A class's queue is guaranteed the sum, or capped at what others leave too, and has a buffer by the Stanford rule with a floor (`buffers`).
 4. Where an operator gives round-trip times that a queue may not exceed, the flow that sends most of a queue above its time moves to the
    next queue, and stays there for a while.
-5. UDP flows above a rate have a queue of their own, capped at their max-min shares while others are there, and not while alone.
+5. UDP flows above a rate, and those above their shares that are above it together, have a queue of their own, capped at their max-min
+   shares while others are there, and not while alone.
 """
 
 from __future__ import annotations
@@ -103,6 +104,8 @@ class _Flow:
     stays_until: int = 0
     moved: int = 0
     """Times that it was moved by a threshold."""
+    with_others: bool = False
+    """It is policed for what it and other UDP flows offer together."""
 
 
 class _Share(NamedTuple):
@@ -145,7 +148,8 @@ class SeparationController(Controller):
     """For each class but the last, the round-trip time that its flows may have; none: no limits. Flows of the last one have no class to move
     to: a limit for it has no effect, and a warning says so."""
     udp_above: float | None = None
-    """Part of the link's rate above which a UDP flow is policed; `None`: never."""
+    """Part of the link's rate above which a UDP flow is policed, and so are those that offer more than their max-min shares, if they are
+    above it together; `None`: never."""
     ready: Callable[[], None] | None = None
     """Called at the start of each run."""
     every: int = 1
@@ -319,13 +323,14 @@ class SeparationController(Controller):
         new = [one for one in active if not one.is_udp and one.base_rtt_s is None]
         everyone = [*tcp, *new, *udp]
         of = {one.flow: 0 for one in new} | {flow: self._first + number for flow, number in class_of.items()}
-        of |= {one.flow: self._policed if self._is_policed(one) else 0 for one in udp}
+        held = self._held_back(everyone, unknown)
+        demands = [self._demand(now, one, held) for one in everyone]
+        policed = self._above(udp, demands, unknown)
+        of |= {one.flow: self._policed if one.flow in policed else 0 for one in udp}
         # Of UDP no round-trip time is known.
         longest = max((one.base_rtt_s for one in tcp if one.base_rtt_s is not None), default=TYPICAL_RTT_S)
         rtts = [one.base_rtt_s or longest for one in everyone]
-        held = self._held_back(everyone, unknown)
         weight = shares.weights(self.weighting, [of[one.flow] for one in everyone], rtts)
-        demands = [self._demand(now, one, held) for one in everyone]
         # Flows that are not known yet are about so many, and their queue has the shares of so many. With caps the others have what they
         # leave of it; with guarantees it goes to those by itself, and a plan for more than the link would slow the newcomers.
         weights = [*weight, max(unknown.flows, 1e-9) * float(weight.mean())]
@@ -354,12 +359,41 @@ class SeparationController(Controller):
             queues[0] = self._class_queue(inside[0], mean, float(used))
         return Plan(tuple(queues), of)
 
-    def _is_policed(self, one: Measured) -> bool:
-        """A UDP flow that has gone above the threshold; it stays so while it is above half of it."""
-        if self.udp_above is None or not one.is_udp:
-            return False
+    def _above(self, udp: Sequence[Measured], demands: Sequence[float], unknown: Unknown) -> set[FiveTuple]:
+        """UDP flows above the threshold; and of the others those above their shares, if these are above it together.
+
+        They stay policed while that is above half of it. One that comes back to its share is not policed with others: in their queue it
+        would lose packets.
+        """
+        if not udp or self.udp_above is None:
+            return set()
+        most = self.udp_above * self._rate
+        above = {one.flow for one in udp if one.offered_bps > most * self._stays(one, with_others=False)}
+        share = self._equal_share(demands, unknown)
+        greedy = [one for one in udp if one.flow not in above and self._is_greedy(one, share)]
+        sum_bps = sum(one.offered_bps for one in greedy)
+        together = {one.flow for one in greedy if sum_bps > most * self._stays(one, with_others=True)}
+        for one in udp:
+            self.known[one.flow].with_others = one.flow in together
+        return above | together
+
+    def _stays(self, one: Measured, *, with_others: bool) -> float:
+        """The part of the threshold that counts for a UDP flow: half, if it is policed for what it offers alone, or with others."""
         before = self.plan is not None and self.plan.flows.get(one.flow) == self._policed
-        return one.offered_bps > self.udp_above * self._rate * (0.5 if before else 1)
+        return 0.5 if before and self.known[one.flow].with_others == with_others else 1
+
+    def _is_greedy(self, one: Measured, share_bps: float) -> bool:
+        """Whether a UDP flow offers more than its share; one that is not policed with others has some room."""
+        return one.offered_bps > share_bps * (1 if self.known[one.flow].with_others else ROOM)
+
+    def _equal_share(self, demands: Sequence[float], unknown: Unknown) -> float:
+        """The most that a flow has by max-min shares with equal weights: who asks for more has no more.
+
+        Flows that are not known yet ask for what they send and some room.
+        """
+        asked = [*demands, NEWCOMERS_ROOM * unknown.rate_bps]
+        rates = shares.max_min(self._rate, asked, [*(1.0 for _ in demands), max(unknown.flows, 1e-9)])
+        return float(rates[:-1].max())
 
     def _held_back(self, everyone: Sequence[Measured], unknown: Unknown) -> set[int]:
         """Queues that get less from the router than was planned."""
