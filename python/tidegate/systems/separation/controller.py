@@ -335,10 +335,11 @@ class SeparationController(Controller):
         # leave of it; with guarantees it goes to those by itself, and a plan for more than the link would slow the newcomers.
         weights = [*weight, max(unknown.flows, 1e-9) * float(weight.mean())]
         *rates, newcomers = shares.max_min(self._rate, [*demands, math.inf], weights)
+        asked = NEWCOMERS_ROOM * unknown.rate_bps
+        *left, asked = shares.max_min(self._rate, [*demands, asked], weights)
         used, most = newcomers, rates
         if self.hold == "cap":
-            asked = NEWCOMERS_ROOM * unknown.rate_bps
-            *rates, used = shares.max_min(self._rate, [*demands, asked], weights)
+            rates, used = left, asked
             most = self._caps(everyone, demands, unknown.rate_bps, weights)
         for one, rate in zip(everyone, rates, strict=True):
             self.known[one.flow].share_bps = float(rate)
@@ -348,7 +349,12 @@ class SeparationController(Controller):
         mean = sum(one.base_rtt_s or 0.0 for one in tcp) / len(tcp) if tcp else TYPICAL_RTT_S
         queues = [self._class_queue(flows, mean) for flows in inside]
         if self.udp_above is not None:
-            queues[-1] = self._policed_queue(inside[-1], alone=len(inside[-1]) == len(everyone))
+            # Not what is guaranteed to flows that are not known yet, but what they leave.
+            most_bps = sum(
+                rate for one, rate in zip(everyone, left, strict=True) if of[one.flow] == self._policed
+            )
+            alone = len(inside[-1]) == len(everyone)
+            queues[-1] = self._policed_queue(inside[-1], math.inf if alone else float(most_bps))
         if self.newcomers or not inside[0]:
             # At least what one more flow would have, and room for its slow start.
             more = newcomers + sum(one.rate_bps for one in inside[0])
@@ -470,11 +476,13 @@ class SeparationController(Controller):
         size = stanford(filled, mean, count, floor_packets=self.floor_packets)
         return QueuePlan(round(rate), size, round(most) if self.hold == "cap" and rtts else None)
 
-    def _policed_queue(self, flows: Sequence[_Share], *, alone: bool) -> QueuePlan:
-        """The queue of policed flows, which is capped but while they are alone."""
+    def _policed_queue(self, flows: Sequence[_Share], most_bps: float) -> QueuePlan:
+        """The queue of policed flows, which is capped."""
         rate = max(sum(one.rate_bps for one in flows), self._rate / 100)
         size = stanford(rate, TYPICAL_RTT_S, 1, floor_packets=self.floor_packets)
-        return QueuePlan(round(rate), size, None if alone or not flows else round(rate))
+        return QueuePlan(
+            round(rate), size, round(max(rate, most_bps)) if flows and most_bps < math.inf else None
+        )
 
     def _within_limits(
         self, now: int, tcp: Sequence[Measured], of: dict[FiveTuple, int]

@@ -306,6 +306,16 @@ def test_newcomers_have_what_they_send_and_some_room() -> None:
     assert rounds.controller._held_back(known[:3], Unknown()) == {0}
 
 
+@pytest.mark.parametrize("hold", ["guarantee", "cap"])
+def test_policed_flows_may_have_what_newcomers_leave(hold: str) -> None:
+    """A hundred flows that are not known yet send 5 of 100 Mbit/s together; two TCP flows and one of UDP want a third of the rest."""
+    rounds = Rounds(hold=hold, udp_above=0.4)
+    rounds.unknown = Unknown(100, 5e6)
+    for _ in range(3):
+        plan = rounds.tick(f1=(31, 10, 3), f2=(31, 40, 3), u9=(50, 31))
+    assert caps(plan)[-1] == pytest.approx(100 * (1 - 0.06) / 3, abs=0.7)
+
+
 def pair(net: Network, fast: str, slow: str, delay: str) -> tuple[tuple[Node, Link, Link], tuple[Node, Node]]:
     """Two hosts, the router that sends by a slow link, and the links before and after it; others are fast, the last one has `delay`."""
     s1, r1, r2 = (net.router(name) for name in ("s1", "r1", "r2"))
