@@ -26,10 +26,17 @@ untimed = pytest.mark.untimed
 """Of a live test that asserts nothing that a busy machine changes. Tests of what labs leave cannot run beside each other."""
 no_bpf = libbpf.missing() if shutil.which(libbpf.COMPILER) else "needs clang"
 """Why no BPF program can be loaded, if it cannot."""
-needs_prague = pytest.mark.skipif(
-    not kernel.congestion_controls(["prague"]) and no_bpf is not None,
-    reason=f"{no_bpf}, or a kernel that has prague",
-)
+
+
+def needs_control(name: str) -> pytest.MarkDecorator:
+    """Of a test with a congestion control that Tidegate brings for kernels without it."""
+    return pytest.mark.skipif(
+        not kernel.congestion_controls([name]) and no_bpf is not None,
+        reason=f"{no_bpf}, or a kernel that has {name}",
+    )
+
+
+needs_dctcp, needs_prague = needs_control("dctcp"), needs_control("prague")
 needs_agents = pytest.mark.skipif(no_bpf is not None, reason=str(no_bpf))
 needs_iperf3 = pytest.mark.skipif(shutil.which("iperf3") is None, reason="needs iperf3")
 

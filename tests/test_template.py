@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 
 import tidegate.systems
-from live import needs_iperf3, needs_namespaces
+from live import needs_dctcp, needs_iperf3, needs_namespaces
 from tidegate import TidegateError
 from tidegate.experiments import registry
-from tidegate.lab import kernel
 from tidegate.templates import SYSTEM, new_experiment, new_system
 
 PACKAGE = Path(tidegate.__file__).parent
@@ -81,7 +80,7 @@ def test_it_is_found_and_runs_simulated_and_nothing_else_had_to_change(systems: 
 
 @needs_namespaces
 @needs_iperf3
-@pytest.mark.skipif(not kernel.congestion_controls(["dctcp"]), reason="needs a kernel that has dctcp")
+@needs_dctcp
 def test_it_runs_live(systems: Path, tmp_path: Path) -> None:
     answer = run(systems, tmp_path / "run", "--backend", "live", "--set", "duration_s=4")
     assert all(row["goodput_mbps"] > 25 for row in answer["rows"])
