@@ -1,7 +1,8 @@
 """What the tests of all folders share.
 
-`TIDEGATE_TOOLS` names programs and packages that this machine is meant to have, with spaces between: a test that is skipped for want of
-one of them fails. `.ci/run` sets it to what it installs. Skips for other reasons, such as a kernel without a feature, stay skips.
+`TIDEGATE_TOOLS` names programs and packages that this machine is meant to have, with spaces between, and `root` where tests are meant to
+have its rights: a test that is skipped for want of one of them fails. `.ci/run` sets it to what it installs, and to `root`. Skips for
+other reasons, such as a kernel without a feature, stay skips.
 """
 
 import gc

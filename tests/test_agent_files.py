@@ -105,7 +105,7 @@ def test_what_another_user_s_process_says_is_not_the_agent_s_word(
         assert list(place.parent.iterdir()) == []
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="changes owners")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: changes owners")
 def test_a_key_file_of_another_user(tmp_path: Path) -> None:
     file = tmp_path / "keys.toml"
     file.write_text('keys = ["0123456789abcdef", "fedcba9876543210"]\n')

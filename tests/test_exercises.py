@@ -525,7 +525,7 @@ def test_a_program_with_a_name_that_is_too_long(tmp_path: Path) -> None:
         programs.program_of(topology, topology.switches["s1"], None)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="is about root")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_root_does_not_run_the_commands_of_a_topology_that_others_can_write(tmp_path: Path) -> None:
     path = tmp_path / "topology.json"
     about = example()

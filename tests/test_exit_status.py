@@ -134,7 +134,7 @@ def test_output_that_does_not_fit(words: list[str]) -> None:
     assert done.stderr in ("No space left on device\n", "standard output: No space left on device\n")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: mounts a file system")
 @pytest.mark.live
 @pytest.mark.concurrent
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
@@ -218,7 +218,7 @@ def test_a_controller_that_raises(tidegate: Run, tmp_path: Path) -> None:
     assert len(ran.err.splitlines()) == 1
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="is about root")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_root_does_not_run_what_others_can_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, file = tmp_path / "mine", tmp_path / "mine" / "controller.py"
     folder.mkdir()
@@ -312,7 +312,7 @@ def test_errors_of_a_run_are_told_once(tidegate: Run, tmp_path: Path) -> None:
     assert cli.FAILED == 1
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="is about root")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_root_does_not_run_what_a_link_of_another_user_leads_to(tmp_path: Path) -> None:
     folder, file = tmp_path / "theirs", tmp_path / "controller.py"
     file.write_text(CONTROLLER)

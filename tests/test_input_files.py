@@ -87,7 +87,7 @@ def test_what_is_no_file(path: str, said: str, trace: Path) -> None:
     Path("secret").write_text(steady(2))
     Path("secret").chmod(0)
     if path == "secret" and os.geteuid() == 0:
-        pytest.skip("root may read it")
+        pytest.skip("this user may read all files")
     with pytest.raises(TidegateError) as refused:
         with_settings(find(NAME), [f"trace={path}"])
     assert str(refused.value).startswith(f"--set trace: {said}")

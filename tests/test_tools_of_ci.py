@@ -65,6 +65,34 @@ def test_every_program_that_tests_look_for_is_in_the_list() -> None:
     assert {BESIDE.get(name, name) for name in looked - NOT_INSTALLED.keys()} - listed == set()
 
 
+LIVE = """
+import conftest
+import pytest
+
+conftest.may_make_namespaces = lambda: False
+
+@pytest.mark.live
+def test_that_is_live(): ...
+"""
+
+
+@pytest.mark.slow
+def test_live_tests_that_are_skipped_without_root_fail(tmp_path: Path) -> None:
+    assert "root" in wanted()
+    returned, said = ran(tmp_path, LIVE, "")
+    assert (returned, "1 skipped" in said) == (0, True), said
+    returned, said = ran(tmp_path, LIVE, "iperf3 root")
+    assert (returned, "needs root: makes network namespaces" in said) == (1, True), said
+
+
+def test_what_is_skipped_without_root_says_so() -> None:
+    files = [*ROOT.glob("tests/*.py"), *ROOT.glob("python/tidegate/**/test_*.py")]
+    asked = r"skipif\(os\.geteuid\(\) != 0, reason=(.*)\)"
+    reasons = [why for path in files for why in re.findall(asked, path.read_text())]
+    assert len(reasons) > 5
+    assert [why for why in reasons if not why.startswith('"needs root')] == []
+
+
 def ran(folder: Path, text: str, tools: str) -> tuple[int, str]:
     """Exit code and last line of pytest over one test file, where these tools are meant to be."""
     shutil.copy(ROOT / "conftest.py", folder)
