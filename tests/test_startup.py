@@ -16,6 +16,7 @@ MOST = 3.5
 HEAVY = {
     "asyncio",
     "dask",
+    "distributed",
     "grpc",
     "http",
     "lxml",
@@ -28,6 +29,7 @@ HEAVY = {
     "rich",
     "ssl",
     "starlette",
+    "uvicorn",
 }
 
 

@@ -31,13 +31,27 @@ def test_python_packages_are_pinned_with_hashes_and_come_from_no_folder(path: Pa
     assert all("--find-links" not in line.replace("--no-emit-find-links", "") for line in commands)
 
 
+def names(requirements: list[str]) -> set[str]:
+    """Of packages, without versions."""
+    return {re.split(r"[\[<>=!~; ]", one)[0] for one in requirements}
+
+
+def base() -> set[str]:
+    """Packages of each install."""
+    return names(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"])
+
+
+def extras() -> set[str]:
+    """Packages of all extras."""
+    about = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return names([one for packages in about["optional-dependencies"].values() for one in packages])
+
+
 def test_the_packages_of_each_extra_are_pinned_for_the_tests() -> None:
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    wanted = {re.split(r"[\[<>=!~; ]", one)[0] for packages in extras.values() for one in packages}
-    assert len(wanted) > 3
+    assert len(extras()) > 3
     lines = (ROOT / "requirements-extras.in").read_text().splitlines()
-    asked = {re.split(r"[\[<>=!~; ]", line)[0] for line in lines if line and not line.startswith("#")}
-    assert wanted <= asked
+    asked = names([line for line in lines if line and not line.startswith("#")])
+    assert extras() <= asked
     assert asked <= set(re.findall(r"^([\w.-]+)==", (ROOT / "requirements-extras.lock").read_text(), re.M))
 
 
@@ -53,10 +67,30 @@ def pins(name: str) -> dict[str, str]:
 def test_what_is_needed_to_run_is_locked_as_for_the_tests() -> None:
     run, tested = pins("requirements-run.lock"), pins("requirements.lock")
     assert run.items() <= tested.items()
-    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    assert len(wanted) > 10
-    assert {re.split(r"[<>=!~; ]", one)[0] for one in wanted} <= set(run)
+    assert len(base()) > 10
+    assert base() <= set(run)
     assert "pytest" not in run
+
+
+def test_no_package_of_an_extra_is_in_all_installs() -> None:
+    assert base() & extras() == set()
+    # paramiko needs it too.
+    assert pins("requirements-run.lock").keys() & extras() == {"cryptography"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", ["list", "run reference.dumbbell --set flows=1 --set duration_s=3"])
+def test_no_package_of_an_extra_is_imported_without_need(words: str, tmp_path: Path) -> None:
+    """`tidegate --help` is in test_startup.py."""
+    code = (
+        "import atexit, sys; from tidegate.cli import main;"
+        "atexit.register(lambda: print('imported', *sys.modules)); main()"
+    )
+    command = [sys.executable, "-c", code, *words.split()]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    imported = {name.partition(".")[0] for name in done.stdout.rpartition("imported ")[2].split()}
+    assert "typer" in imported
+    assert {name.replace("-", "_") for name in extras()} & imported == set()
 
 
 def test_the_container_installs_nothing_without_a_hash() -> None:
