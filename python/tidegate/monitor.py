@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidegate import _core, addresses, monitor_taps, units
+from tidegate import _core, addresses, monitor_table, monitor_taps, units
 from tidegate._core import TidegateError
 from tidegate.files import given_twice, replacing
 from tidegate.monitor_taps import LOST_AFTER
@@ -325,11 +325,10 @@ def _number(value: float | None, digits: int) -> str:
     return "" if value is None else f"{value:,.{digits}f}"
 
 
-def _table(flows: list[dict[str, Any]], now: Mapping[Name, float] | None = None) -> Table:
-    """`now`: Mbit/s of the last interval, of the flows of which it is known."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
+def _table(
+    flows: list[dict[str, Any]], width: int, now: Mapping[Name, float] | None = None
+) -> tuple[Table, list[str]]:
+    """The table, and what `width` has no room for. `now`: Mbit/s of the last interval, of the flows of which it is known."""
     columns: tuple[str, ...] = (
         "",
         "from",
@@ -349,10 +348,8 @@ def _table(flows: list[dict[str, Any]], now: Mapping[Name, float] | None = None)
         columns = (*columns, *monitor_taps.HEADINGS)
     if now is not None:
         columns = (*columns, "Mbit/s now")
-    for name in columns:
-        table.add_column(name, justify="left" if name in ("", "from", "to") else "right", no_wrap=True)
-    for flow in flows:
-        table.add_row(
+    rows = [
+        (
             flow["protocol"],
             end(flow, "src"),
             end(flow, "dst"),
@@ -365,7 +362,9 @@ def _table(flows: list[dict[str, Any]], now: Mapping[Name, float] | None = None)
             *(monitor_taps.cells(flow) if taps else []),
             *([] if now is None else [_number(now.get(_name(flow)), 2)]),
         )
-    return table
+        for flow in flows
+    ]
+    return monitor_table.table(columns, rows, width)
 
 
 class _Rates:
@@ -604,10 +603,13 @@ def monitor(
     else:
         from rich.console import Console
 
-        # Not a terminal: lines need not fit its width.
-        width = None if sys.stdout.isatty() else 200
-        Console(highlight=False, markup=False, width=width).print(_table(flows[:top]))
+        width = None if sys.stdout.isatty() else monitor_table.UNLIMITED
+        console = Console(highlight=False, markup=False, width=width)
+        table, left_out = _table(flows[:top], console.width)
+        console.print(table)
         print(_summary(answer, len(flows), top))
+        if left_out:
+            print(f"without {', '.join(left_out)}: the terminal has {console.width} columns")
     if interfaces and answer["failed"] is not None:
         from tidegate.cli.output import FAILED
 
@@ -683,7 +685,8 @@ def _of_interfaces(
             if metrics is not None:
                 metrics.answer, metrics.flows = answer, flows[:top]
             if live is not None:
-                live.update(Group(_table(flows[:top], now), _summary(answer, count, top)), refresh=True)
+                table, _ = _table(flows[:top], console.width, now)
+                live.update(Group(table, _summary(answer, count, top)), refresh=True)
 
         interrupted, failed = _watch_interfaces(watched, duration, interval, match, look)
         watched.settle()
