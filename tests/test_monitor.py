@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import matplotlib
 import polars as pl
 import pytest
 from scapy.layers.inet import IP, TCP, UDP, fragment
@@ -329,6 +330,14 @@ def test_files_that_are_not_written(tidegate: Run, lab: Path, tmp_path: Path) ->
     assert ran.code == 1
     assert "is one of the captures, which it would replace; give another name" in ran.err
     assert capture.read_bytes() == before
+
+
+def test_the_figure_has_the_flows_that_are_shown(tidegate: Run, tmp_path: Path) -> None:
+    capture, figure = written(bulk().packets, tmp_path), tmp_path / "flows.svg"
+    for top, drawn in (("1", 1), ("2", 2)):
+        with matplotlib.rc_context({"svg.fonttype": "none"}):
+            assert tidegate("monitor", capture, "--top", top, "--figure", figure).code == 0
+        assert figure.read_text().count(">tcp 10.0.0.") == drawn
 
 
 def test_more_connections_than_are_watched(tmp_path: Path) -> None:

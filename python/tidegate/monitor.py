@@ -518,7 +518,7 @@ def monitor(
     ] = None,
     figure: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.png", help="Draw the round-trip times of the flows that are shown."),
+        typer.Option(metavar="FILE.png", help=f"Draw the round-trip times of the flows that are shown, {SHOWN} at most."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -591,7 +591,7 @@ def monitor(
         with replacing(parquet) as file:
             frame(answer).write_parquet(file)
     if figure is not None:
-        drawn = draw(flows)
+        drawn = draw(flows[:top])
         with replacing(figure) as file:
             drawn.savefig(file, dpi=150, format=figure.suffix[1:])
     for warning in answer["warnings"]:
