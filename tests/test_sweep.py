@@ -122,6 +122,17 @@ def test_columns_and_their_aggregates() -> None:
         some: list[dict[str, Any]] = [{"x": value} for value in order]
         assert [Column.parse(f"x:{of}").of(some) for of in ("min", "median", "max")] == [1.0, 2.0, 3.0]
     assert math.isnan(Column("x").of([{"x": None}]))
+    # An infinite value is no reason for NaN, or a warning of NumPy's, where it has no part in the aggregate.
+    infinite = math.inf
+    for values, of, right in (
+        ((infinite, 1.0, 2.0), "median", 2.0),
+        ((-infinite, 1.0, 3.0, infinite), "median", 2.0),
+        ((infinite, 1.0), "median", infinite),
+        ((infinite, infinite), "p95", infinite),
+        ((-infinite, 1.0), "p10", -infinite),
+    ):
+        assert Column.parse(f"x:{of}").of([{"x": value} for value in values]) == right
+    assert math.isnan(Column.parse("x:mean").of([{"x": infinite}, {"x": -infinite}]))
     with pytest.raises(TidegateError, match="no aggregate 'p0'"):
         Column.parse("x:p0")
     assert len(chosen(rows, [("x", "2.0")])) == 1

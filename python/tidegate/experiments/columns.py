@@ -74,11 +74,14 @@ class Column:
         if not values:
             return float("nan")
         if self.aggregate == "mean":
-            return statistics.fmean(values)
+            both = math.inf in values and -math.inf in values
+            return math.nan if both else statistics.fmean(values)
         if self.aggregate in ("min", "max"):
             return min(values) if self.aggregate == "min" else max(values)
         part = 50.0 if self.aggregate == "median" else float(self.aggregate[1:])
-        return float(np.percentile(values, part))
+        if all(map(math.isfinite, values)):
+            return float(np.percentile(values, part))
+        return _percentile(sorted(values), part)
 
     def values(self, rows: Sequence[Row]) -> list[float]:
         """The numbers of the rows that have one."""
@@ -97,6 +100,17 @@ class Column:
             raise TidegateError(
                 f"the rows have no column of numbers {self.name!r}; {did_you_mean(self.name, known)}they have {', '.join(known)}"
             )
+
+
+def _percentile(ordered: Sequence[float], part: float) -> float:
+    """As NumPy's, which gives NaN where an infinite value is near, also one that has no part in it.
+
+    >>> _percentile([1.0, 2.0, math.inf], 50)
+    2.0
+    """
+    place, rest = divmod((len(ordered) - 1) * part, 100)
+    low, high = ordered[int(place)], ordered[int(place) + (rest > 0)]
+    return low if low == high else low * (1 - rest / 100) + high * (rest / 100)
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
