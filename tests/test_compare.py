@@ -219,6 +219,15 @@ def test_folders_and_an_experiment(tidegate: Run, tmp_path: Path, monkeypatch: p
     ran = tidegate("compare", "a", "b", "--quick", "--repeat", "5")
     assert ran.code == 2
     assert "--repeat, --quick: folders of runs are compared as they are" in " ".join(ran.err.split())
+    for words, code, said in (
+        (("a", "b", "--threads", "2"), 2, "--threads: folders of runs are compared as they are"),
+        (("a", "b", "--experiment", "meter.rates"), 2, "--experiment: it is what revisions run (rev:HASH)"),
+        (("a", "./a"), 1, "./a is given twice"),
+        (("a", "b", "--quantity", "goodput_mbps", "--quantity", "goodput_mbps"), 1, "is given twice"),
+        (("a", "b", "--quantity", "goodput_mbp"), 1, "did you mean 'goodput_mbps'?"),
+    ):
+        ran = tidegate("compare", *words)
+        assert (ran.code, said in " ".join(ran.err.split())) == (code, True), ran.err
     text = tidegate("compare", "a", "b", "--out", "c").out
     assert "differs: congestion_control (a: cubic, b: reno)" in text
     assert "an interval needs six seeds or more that both have: --repeat 6" in text
@@ -248,6 +257,16 @@ def test_words_that_cannot_be(tidegate: Run, words: list[str], said: str, tmp_pa
     )
     assert ran.code == 1
     assert said in ran.err
+
+
+def test_rows_of_no_run_are_not_compared(tmp_path: Path) -> None:
+    words = [str(tmp_path / name) for name in "ab"]
+    for word in words:
+        Path(word).mkdir()
+        record = {"experiment": "reference.dumbbell", "parameters": {}, "rows": [{"goodput_mbps": 1.0}]}
+        (Path(word) / "run.json").write_text(json.dumps(record))
+    with pytest.raises(TidegateError, match=r"a: its run.json has rows without a case, which have nothing"):
+        sides(words, Asked())
 
 
 def test_schemes_on_a_scenario(tidegate: Run, tmp_path: Path) -> None:
@@ -578,3 +597,20 @@ def test_nothing_runs_for_a_comparison_that_cannot_be(
     ran = tidegate("compare", *words, "--quick", "--out", str(tmp_path / "out"))
     assert (ran.code, why in ran.err) == (1, True)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_comparison_replaces_no_page_but_one_of_a_comparison(tidegate: Run, tmp_path: Path) -> None:
+    """It is refused before anything runs."""
+    for name in ("run/run.json", "study/report.html", "figure/compare.png", "file"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("mine")
+    for name, why in (
+        ("run", "it holds a run"),
+        ("study", "its report.html is not of a comparison"),
+        ("figure", "its compare.png is not of a comparison"),
+        ("file", "it is not a folder"),
+    ):
+        ran = tidegate("compare", "fifo", "codel", "--out", str(tmp_path / name))
+        said = f"{tmp_path / name}: a comparison cannot be written there: {why}"
+        assert (ran.code, ran.err.startswith(said)) == (1, True), ran.err
+    assert len(list(tmp_path.rglob("*"))) == 7

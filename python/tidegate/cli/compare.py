@@ -66,10 +66,21 @@ def compare(
     from tidegate.compare.alike import demand_several
     from tidegate.compare.operands import is_folder
     from tidegate.experiments.plan import as_png
-    from tidegate.files import json_text, replacing, why
+    from tidegate.files import given_twice, json_text, replacing, why
+    from tidegate.suggest import did_you_mean
 
     demand_several(words)
+    twice = given_twice([word for word in words if is_folder(word)])
+    if twice is not None:
+        raise TidegateError(f"{twice} is given twice; give each once")
     _demand_use(context, words)
+    names = tuple(quantities or ())
+    if len(set(names)) < len(names):
+        raise TidegateError(
+            f"--quantity {next(n for n in names if names.count(n) > 1)} is given twice; give each once"
+        )
+    _demand_place(out)
+    again = "" if all(map(is_folder, words)) else "; with --resume nothing is run again that is done"
     most = beside(threads, cluster)
     with carrying("compare", cluster, cluster_options, estimate=not quick) as carried:
         asked = comparing.Asked(
@@ -86,12 +97,13 @@ def compare(
             resume=resume,
         )
         found = comparing.sides(words, asked)
-    for name in quantities or ():
-        if name not in found[0].columns:
+    for name in names:
+        if name not in (known := found[0].columns):
             raise TidegateError(
-                f"{found[0].name} has no column {name!r}; it has {', '.join(found[0].columns)}"
+                f"--quantity {name}: {found[0].name} has no such column of numbers; {did_you_mean(name, known)}"
+                f"it has {', '.join(known)}{again}"
             )
-    answer = comparing.compare(found, tuple(quantities or ()), bootstrap_seed)
+    answer = comparing.compare(found, names, bootstrap_seed)
     try:
         out.mkdir(parents=True, exist_ok=True)
         with replacing(out / RESULT) as file:
@@ -103,7 +115,6 @@ def compare(
             file.write(report.of_comparison(answer, figure, _command(context)).encode())
     except (OSError, TidegateError) as error:
         said = f"{out}: {why(error)}" if isinstance(error, OSError) else str(error)
-        again = "" if all(map(is_folder, words)) else "; with --resume nothing is run again that is done"
         raise TidegateError(f"{said}; mend that, or give another --out{again}") from None
     if as_json:
         print_json({**answer, "out": str(out)})
@@ -126,11 +137,14 @@ def _command(context: typer.Context) -> str:
 
 
 def _demand_use(context: typer.Context, words: list[str]) -> None:
-    """Refuse options of runs where every word is the folder of a run that is done."""
+    """Refuse options that would not count: those of runs where every word is the folder of a run that is done, and `--experiment`
+    where none is a revision.
+    """
     from tidegate.compare.operands import is_folder
+    from tidegate.compare.revisions import PREFIX
 
     options = {"settings": "--set", "seed": "--seed", "repeat": "--repeat", "quick": "--quick"}
-    options |= {"resume": "--resume", "cluster": "--cluster"}
+    options |= {"resume": "--resume", "cluster": "--cluster", "threads": "--threads"}
     given = [
         option
         for name, option in options.items()
@@ -139,6 +153,29 @@ def _demand_use(context: typer.Context, words: list[str]) -> None:
     if given and all(is_folder(word) for word in words):
         raise typer.BadParameter(
             f"{', '.join(given)}: folders of runs are compared as they are; leave it out"
+        )
+    if context.params["experiment"] is not None and not any(word.startswith(PREFIX) for word in words):
+        raise typer.BadParameter(
+            "--experiment: it is what revisions run (rev:HASH), and none is given; leave it out"
+        )
+
+
+def _demand_place(out: Path) -> None:
+    """Refuse a folder whose page or figure is not of a comparison, before anything runs."""
+    from tidegate._core import TidegateError
+    from tidegate.experiments.record import RECORD
+
+    reason = None
+    if out.exists() and not out.is_dir():
+        reason = "it is not a folder"
+    elif (out / RECORD).exists():
+        reason = f"it holds a run, whose {REPORT} a comparison would replace"
+    elif not (out / RESULT).exists():
+        there = next((name for name in (FIGURE, REPORT) if (out / name).exists()), None)
+        reason = there and f"its {there} is not of a comparison, which would replace it"
+    if reason is not None:
+        raise TidegateError(
+            f"{out}: a comparison cannot be written there: {reason}; give another folder with --out"
         )
 
 

@@ -123,6 +123,10 @@ def _of_folder(word: str) -> Side:
 def _of_record(name: str, record: dict[str, Any]) -> Side:
     if not record["rows"]:
         raise TidegateError(f"{name} has no rows; there is nothing to compare")
+    if any("case" not in row for row in record["rows"]):
+        raise TidegateError(
+            f"{name}: its {RECORD} has rows without a case, which have nothing to be paired by"
+        )
     said = record.get("versions", {}).get("tidegate", version)
     return Side(
         name, record["experiment"], record.get("backend", "sim"), record["parameters"], record["rows"], said
