@@ -575,3 +575,30 @@ def test_a_record_and_a_figure_that_are_too_long_are_not_read(tmp_path: Path) ->
     (tmp_path / "figure.png").symlink_to("/dev/zero")
     with pytest.raises(TidegateError, match=r"figure\.png: has more than 134217728 bytes"):
         folder.figure_of(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"parameters": {"flows": "x"}}, "flows is 'x', which is no value of this parameter"),
+        ({"parameters": {"flows": ["x"]}}, "flows is ('x',), which is no value of this parameter"),
+        ({"rows": [{"case": "a", "seed": 1, "n": 10**30}]}, "a whole number has 31 digits"),
+        ({"landscape": {}}, "landscape has no over"),
+        ({"landscape": {"over": ["n"], "more": 1}}, "landscape has 'more', which no landscape has"),
+        ({"landscape": {"over": "n"}}, "landscape: over has the wrong type"),
+        ({"landscape": {"over": ["n"], "where": [["a"]]}}, "landscape has a value of the wrong type"),
+        ({"landscape": {"over": ["n"]}}, "a row has no of"),
+    ],
+)
+def test_a_record_that_somebody_has_changed_is_refused(
+    changed: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    record = {
+        "experiment": "reference.dumbbell",
+        "parameters": {},
+        "rows": [{"case": "a", "seed": 1}],
+        **changed,
+    }
+    (tmp_path / "run.json").write_text(json.dumps(record))
+    with pytest.raises(TidegateError, match=f"does not hold a run: run.json.*{re.escape(said)}"):
+        replot(tmp_path)

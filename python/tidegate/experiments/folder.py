@@ -670,7 +670,11 @@ def _read_again(folder: Path, source: str | None) -> tuple[Plan, list[Run]]:
     backend = answer.get("backend", "sim")
     for name in parameters.keys() - one.parameters(False, backend).keys():
         raise TidegateError(f"{folder}: {one.no_parameter(name)}")
-    return one.planned(one.recalled(parameters)), runs_of(folder, answer)
+    try:
+        parameters = one.recalled(parameters)
+    except TidegateError as error:
+        raise _no_run(folder, f"{RECORD}: {error}") from None
+    return one.planned(parameters), runs_of(folder, answer)
 
 
 def figure_of(folder: Path) -> bytes | None:

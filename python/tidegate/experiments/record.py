@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Iterator, Mapping
@@ -23,6 +24,15 @@ OF_RECORD: dict[str, Any] = {
 OF_LISTS: dict[str, Any] = {"seeds": int, "rows": dict, "claims": dict, "warnings": str}
 OF_ROW: dict[str, Any] = {"case": str, "seed": int}
 OF_CLAIM: dict[str, Any] = {"statement": str, "of": str, "holds": bool, "measured": object}
+OF_LANDSCAPE: dict[str, Any] = {
+    "over": list,
+    "column": str | None,
+    "by": str | None,
+    "where": list,
+    "likely": list,
+}
+MOST_WHOLE = 2**64
+"""What whole numbers of a record are below; larger ones are no numbers of a table."""
 
 
 def wrong_in(record: Mapping[str, Any]) -> str | None:
@@ -46,6 +56,27 @@ def wrong_in(record: Mapping[str, Any]) -> str | None:
         case = row.get("case", "")
         if "/" in case or "\0" in case:
             return f"rows[{number}]: case {case!r} is no name"
+    return _wrong_in_landscape(record["landscape"], record["rows"]) if "landscape" in record else None
+
+
+def _wrong_in_landscape(landscape: Mapping[str, Any], rows: list[dict[str, Any]]) -> str | None:
+    """What is wrong in what a sweep draws of its rows."""
+    if not landscape.get("over"):
+        return "landscape has no over"
+    for name, value in landscape.items():
+        if name not in OF_LANDSCAPE:
+            return f"landscape has {name!r}, which no landscape has"
+        if not isinstance(value, OF_LANDSCAPE[name]):
+            return f"landscape: {name} has the wrong type"
+    names = [*landscape["over"], *landscape.get("likely", ())]
+    wheres = landscape.get("where", ())
+    if not all(isinstance(one, list) and len(one) == 2 for one in wheres) or not all(
+        isinstance(one, str) for one in itertools.chain(names, *wheres)
+    ):
+        return "landscape has a value of the wrong type"
+    for name in ("of", *landscape["over"]):
+        if any(name not in row for row in rows):
+            return f"it is a sweep's, and a row has no {name}"
     return None
 
 
@@ -120,9 +151,15 @@ def _text(file: Path) -> str:
 
 def _parsed(text: str) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(text, parse_int=_whole)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{RECORD} is not JSON: {error}") from None
+
+
+def _whole(digits: str) -> int:
+    if abs(number := int(digits)) >= MOST_WHOLE:
+        raise ValueError(f"a whole number has {len(digits)} digits")
+    return number
 
 
 def add_journal(record: dict[str, Any], journal: Path) -> None:

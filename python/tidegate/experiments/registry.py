@@ -136,10 +136,19 @@ class Experiment:
         return found
 
     def recalled(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """The parameters of a record as the function takes them. Files are not read before their content is asked for."""
+        """The parameters of a record as the function takes them. Files are not read before their content is asked for.
+
+        Raises `TidegateError` for a value of another kind.
+        """
         found = {
             name: tuple(value) if isinstance(value, list) else value for name, value in parameters.items()
         }
+        samples = self.samples()
+        for name, value in found.items():
+            if not _is_like(value, samples[name]):
+                raise TidegateError(
+                    f"{self.name}: {name} is {value!r:.60}, which is no value of this parameter"
+                )
         for name, file in self.files().items():
             if name in found:
                 found[name] = input_file.recalled(found[name], file.most)
@@ -182,6 +191,16 @@ def _as_annotated(default: Any, annotation: Any) -> Any:
         of = get_args(annotation)
         return tuple(_as_annotated(one, of[0] if of else None) for one in default)
     return float(default) if annotation is float and type(default) is int else default
+
+
+def _is_like(value: Any, sample: Any) -> bool:
+    """Whether a value is of a parameter's kind; whole numbers and others are one kind."""
+    if isinstance(sample, File):
+        return True
+    if isinstance(sample, tuple):
+        return isinstance(value, tuple) and all(_is_like(one, sample[0]) for one in value)
+    kinds: tuple[type, ...] = (int, float) if type(sample) in (int, float) else (type(sample),)
+    return type(value) in kinds
 
 
 def _file_of(annotation: Any) -> File | None:
