@@ -38,7 +38,7 @@ from tidegate.view.finished import Finished
 from tidegate.view.page import ENDED, Page
 from tidegate.view.running import Running
 from tidegate.view.server import Readers
-from viewers import InThread, Seen, Shown, closed, read, stream, sync_client, until
+from viewers import InThread, Seen, Shown, closed, looked, read, stream, sync_client, until
 
 EVIL = "<img src=x onerror=alert(1)>\"'&amp;"
 LONG = "a name without an end" * 40
@@ -550,20 +550,9 @@ def test_of_many_flows_those_that_are_shown_are_looked_at_each_time(monkeypatch:
     assert set(end["flow at"]) == set(range(3001))
 
 
-def looked(browser: Any, page: Page, **more: Any) -> tuple[Any, list[str]]:
-    """The page in a browser, and what it complains of."""
-    made = browser.new_page(**more)
-    errors: list[str] = []
-    made.on("console", lambda message: errors.append(message.text))
-    made.on("pageerror", lambda error: errors.append(str(error)))
-    made.on("dialog", lambda dialog: errors.append("a dialog"))
-    made.goto(page.url)
-    return made, errors
-
-
 @pytest.mark.slow
 def test_in_a_browser(browser: Any, page: Page) -> None:
-    made, errors = looked(browser, page, viewport={"width": 390, "height": 800})
+    made, errors = looked(browser, page.url, viewport={"width": 390, "height": 800})
     made.wait_for_selector(".chart canvas")
     assert made.evaluate("document.documentElement.scrollWidth") == 390
     made.select_option("#case", index=1)
@@ -615,7 +604,7 @@ def test_hostile_names_and_many_flows_in_a_browser(browser: Any, width: int) -> 
     with Page() as page:
         page.begin(many(200, 10_000))
         tick(page, 1, 200, 10_000)
-        made, errors = looked(browser, page, viewport={"width": width, "height": 900})
+        made, errors = looked(browser, page.url, viewport={"width": width, "height": 900})
         for number in range(2, 32):
             tick(page, number, 200, 10_000)
             made.wait_for_timeout(60)
@@ -646,7 +635,7 @@ def test_by_keyboard_in_a_browser(browser: Any) -> None:
     for number in range(1, 10_000):
         net.at(f"{10 * number} ms", lambda: over.wait(0.01))
     with Page() as page:
-        made, errors = looked(browser, page, color_scheme="dark")
+        made, errors = looked(browser, page.url, color_scheme="dark")
         thread = InThread(page, lambda: net.run("100 s", progress=False))
         try:
             made.wait_for_selector("#flows tbody tr >> nth=1")

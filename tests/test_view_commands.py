@@ -5,15 +5,12 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pytest
 
@@ -21,7 +18,7 @@ from namespaces import place
 from switches import LEARNING
 from tidegate.experiments import run
 from tidegate.view.page import Page
-from viewers import stream, until
+from viewers import address, command, ended, stream, until
 
 READER = """
 import re, sys
@@ -38,27 +35,6 @@ with connect(f"ws://127.0.0.1:{port}/stream?token={token}", origin=origin, open_
 """
 
 
-@contextmanager
-def command(*words: str | Path, before: tuple[str, ...] = ()) -> Iterator[subprocess.Popen[str]]:
-    program = [*before, sys.executable, "-m", "tidegate.cli", *map(str, words)]
-    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def address(said: IO[str] | None) -> str:
-    """The first line that is one."""
-    assert said is not None
-    lines = []
-    for line in said:
-        lines.append(line)
-        if found := re.search(r"http://127\.0\.0\.1:\d+/\?token=[\w-]{20,}$", line):
-            return found[0]
-    raise AssertionError("".join(lines))
-
-
 def about(url: str, before: tuple[str, ...] = ()) -> dict[str, Any]:
     """What a reader hears first."""
     words = [*before, sys.executable, "-c", READER, str(Path(__file__).parent), url]
@@ -66,13 +42,6 @@ def about(url: str, before: tuple[str, ...] = ()) -> dict[str, Any]:
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
-
-
-def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
-    """The exit status after SIGTERM, and what it has said besides the address."""
-    process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=60)
-    return process.returncode, out + err
 
 
 @pytest.mark.slow

@@ -1,13 +1,19 @@
-"""What stands in for a page of the dashboard, and waiting."""
+"""What stands in for a page of the dashboard, commands that have one, browsers, and waiting."""
 
 from __future__ import annotations
 
 import json
+import re
+import signal
 import struct
+import subprocess
+import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 import pytest
@@ -127,3 +133,50 @@ class InThread(threading.Thread):
     def run(self) -> None:
         with common.watching(self._watcher):
             self.result = self._work()
+
+
+@contextmanager
+def command(*words: str | Path, before: tuple[str, ...] = ()) -> Iterator[subprocess.Popen[str]]:
+    program = [*before, sys.executable, "-m", "tidegate.cli", *map(str, words)]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def address(said: IO[str] | None) -> str:
+    """The first line that is one."""
+    assert said is not None
+    lines = []
+    for line in said:
+        lines.append(line)
+        if found := re.search(r"http://127\.0\.0\.1:\d+/\?token=[\w-]{20,}$", line):
+            return found[0]
+    raise AssertionError("".join(lines))
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    """The exit status after SIGTERM, and what it has said besides the address."""
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    return process.returncode, out + err
+
+
+def looked(browser: Any, url: str, **more: Any) -> tuple[Any, list[str]]:
+    """The page in a browser, and what it complains of."""
+    made = browser.new_page(**more)
+    errors: list[str] = []
+    made.on("console", lambda message: errors.append(message.text))
+    made.on("pageerror", lambda error: errors.append(str(error)))
+    made.on("dialog", lambda dialog: errors.append("a dialog"))
+    made.goto(url)
+    return made, errors
+
+
+def browser_in(browser: Any, netns: str, folder: Path) -> Any:
+    """Another one of this kind, in a network namespace."""
+    program = folder / "chromium"
+    program.write_text(f'#!/bin/sh\nexec ip netns exec {netns} chromium "$@"\n')
+    program.chmod(0o755)
+    return browser.browser_type.launch(executable_path=program, args=["--disable-gpu", "--no-first-run"])
