@@ -1,9 +1,9 @@
 // The dashboard: what a finished run or one that goes on has, from binary messages of a WebSocket. Every name goes into the page as text.
 "use strict";
 const one = (name) => document.getElementById(name);
-const SHOWN = 40, POINTS = 1200, LINES = 8, KEPT = 64, TOO_MANY = 4001, CHOICE_MS = 2000, NOTES = 12;
+const SHOWN = 40, POINTS = 1200, LINES = 8, KEPT = 64, TOO_MANY = 4001, CHOICE_MS = 2000, NOTES = 12, REACH = 10, DIRECTIONS = 6;
 let about = {}, charts = [], history = null, columns = {}, header = {}, chosen = -1, order = { flows: ["", 1], queues: ["", 1], ports: ["", 1] };
-let socket = null, places = [], watched = "", drawing = false, listed = {};
+let socket = null, places = [], spots = [], pointed = null, pointer = [0, 0], watched = "", drawing = false, listed = {};
 
 function element(tag, text, more = {}) {
   const made = document.createElement(tag);
@@ -42,7 +42,7 @@ function begin(said) {
   // While a run is written, its cases come in the order of their ends, and the one that is shown may have another number.
   const of = (what) => JSON.stringify([what.run, what.cases?.[what.shown], what.charts]);
   const same = about.kind === "finished" && said.kind === "finished" && of(about) === of(said);
-  about = said; columns = {}; listed = {};
+  about = said; columns = {}; listed = {}; pointed = null;
   if (!same) {
     charts.forEach((chart) => chart.destroy());
     charts = []; history = null; chosen = -1; watched = "";
@@ -290,7 +290,7 @@ function topology() {
   const next = new Map();
   for (const [a, b] of links) { next.set(a, next.get(a) ?? b); next.set(b, next.get(b) ?? a); }
   outer.sort((a, b) => inner.indexOf(next.get(a)) - inner.indexOf(next.get(b)) || a - b);
-  places = [];
+  places = []; spots = [];
   const round = (list, radius) => list.forEach((n, at) => { const turn = 2 * Math.PI * (at + 0.5) / list.length - Math.PI; places[n] = [0.5 + radius * Math.cos(turn), 0.5 + radius * Math.sin(turn)]; });
   round(outer, 0.42);
   if (inner.length === 1) places[inner[0]] = [0.5, 0.5];
@@ -300,7 +300,7 @@ function topology() {
   });
   round(inner.filter((n) => !places[n]), 0.12);
   one("topology").setAttribute("aria-label", `Topology: ${inner.length} switches and routers, ${outer.length} hosts, ${links.length} links`);
-  one("links").textContent = links.length ? about.kind === "switch" ? "Thick: busy port, of those with a rate." : "Thick: busy link. Coloured and dashed: its queue has packets or has dropped some." : "The run has no links.";
+  one("links").textContent = links.length ? about.kind === "switch" ? "Thick: busy port, of those with a rate. Point at a port for its numbers." : "Thick: busy link. Coloured and dashed: its queue has packets or has dropped some. Point at a node or a link for its numbers." : "The run has no links.";
 }
 
 // The share of a rate that is used; a port may have none.
@@ -312,22 +312,29 @@ function paint() {
   const draw = canvas.getContext("2d"), soft = variable("--soft"), text = variable("--text"), back = variable("--back"), warm = colourOf(3), cold = colourOf(0);
   draw.setTransform(scale, 0, 0, scale, 0, 0);
   draw.clearRect(0, 0, wide, high);
-  const at = (n) => [places[n][0] * (wide - 90) + 45, places[n][1] * (high - 44) + 22];
+  spots = places.map(([x, y]) => [x * (wide - 90) + 45, y * (high - 44) + 22]);
   const ports = about.kind === "switch";
   const packets = ports ? [] : columns["queue packets"] || [], rate = columns[ports ? "port rate_mbps" : "queue rate_mbps"] || [], dropped = columns["queue dropped"] || [];
   const queue = new Map(((ports ? about.ports : about.queues) || []).map((name, number) => [name, number]));
+  const thick = (about.links || []).length > 60 ? 2 : 4;
   (about.links || []).forEach(([a, b, there, back]) => {
     const both = [queue.get(there), queue.get(back)].filter((n) => n != null);
     const share = Math.max(0, ...both.map((n) => (about.rates_mbps ? use(rate[n], about.rates_mbps[n]) : columns["queue utilisation"]?.[n]) || 0));
     const busy = about.kind !== "finished" ? both.some((n) => packets[n] > 0) : both.some((n) => dropped[n] > 0);
-    draw.beginPath(); draw.moveTo(...at(a)); draw.lineTo(...at(b));
-    draw.lineWidth = 1 + 4 * Math.min(1, share); draw.strokeStyle = busy ? warm : soft; draw.setLineDash(busy ? [7, 4] : []); draw.stroke();
+    draw.beginPath(); draw.moveTo(...spots[a]); draw.lineTo(...spots[b]);
+    draw.lineWidth = 1 + thick * Math.min(1, share); draw.strokeStyle = busy ? warm : soft; draw.setLineDash(busy ? [7, 4] : []); draw.stroke();
   });
   draw.setLineDash([]);
+  if (pointed) {
+    const [a, b = a] = pointed;
+    draw.beginPath(); draw.moveTo(...spots[a]); draw.lineTo(...spots[b]);
+    draw.lineWidth = a === b ? 22 : 9; draw.lineCap = "round"; draw.globalAlpha = 0.45; draw.strokeStyle = variable("--accent"); draw.stroke();
+    draw.lineCap = "butt"; draw.globalAlpha = 1;
+  }
   draw.font = "12px system-ui, sans-serif"; draw.textAlign = "center"; draw.textBaseline = "middle";
   const nodes = about.nodes || [], named = nodes.length <= Math.min(60, wide / 14);
   nodes.forEach(([, kind], n) => {
-    const [x, y] = at(n);
+    const [x, y] = spots[n];
     draw.fillStyle = kind === "host" ? back : cold; draw.strokeStyle = text; draw.lineWidth = 1;
     draw.beginPath();
     if (kind === "host") draw.arc(x, y, named ? 5 : 3, 0, 7); else draw.rect(x - 7, y - 7, 14, 14);
@@ -335,10 +342,53 @@ function paint() {
   });
   nodes.forEach(([name, kind], n) => {
     if (!named && kind === "host") return;
-    const [x, y] = at(n), letters = [...name], label = letters.length > 18 ? `${letters.slice(0, 17).join("")}…` : name, below = y < high / 2 === (kind === "host") ? -15 : 15;
+    const [x, y] = spots[n], letters = [...name], label = letters.length > 18 ? `${letters.slice(0, 17).join("")}…` : name, below = y < high / 2 === (kind === "host") ? -15 : 15;
     draw.lineWidth = 3; draw.strokeStyle = variable("--panel"); draw.strokeText(label, x, y + below, 130);
     draw.fillStyle = text; draw.fillText(label, x, y + below, 130);
   });
+  tip();
+}
+
+// How far a point is from a line between two others.
+function apart([x, y], [x0, y0], [x1, y1]) {
+  const [wide, high] = [x1 - x0, y1 - y0], length = wide * wide + high * high;
+  const share = length ? Math.max(0, Math.min(1, ((x - x0) * wide + (y - y0) * high) / length)) : 0;
+  return Math.hypot(x - x0 - share * wide, y - y0 - share * high);
+}
+
+// The nearest node to a point, or else the ends of the nearest link; null where there is none.
+function nearest(point) {
+  const closest = (list) => {
+    let found = null, far = REACH;
+    for (const ends of list) { const now = apart(point, spots[ends[0]], spots[ends[1] ?? ends[0]]); if (now < far) { far = now; found = ends; } }
+    return found;
+  };
+  return closest(spots.map((_, n) => [n])) ?? closest((about.links || []).map(([a, b]) => [a, b]));
+}
+
+// Beside the pointer: the name of what it is at, and what goes over its links in each direction, the busiest first.
+function tip() {
+  const box = one("tip");
+  box.hidden = !pointed;
+  if (!pointed) return;
+  const [a, b] = pointed, ports = about.kind === "switch", prefix = ports ? "port " : "queue ", names = (ports ? about.ports : about.queues) || [];
+  const ways = new Set((about.links || []).filter(([c, d]) => (b == null ? a === c || a === d : (a === c && b === d) || (a === d && b === c))).flatMap((link) => link.slice(2)));
+  const fields = Object.keys(columns).filter((name) => name.startsWith(prefix)), among = [...names.keys()].filter((n) => ways.has(names[n]));
+  const busy = columns[`${prefix}rate_mbps`] ?? columns[`${prefix}utilisation`] ?? [];
+  const lines = largest(busy, DIRECTIONS, [], -1, among).flatMap((n) => [nameCell("p", names[n]), element("p", fields.map((field) => `${titled(field.slice(prefix.length))} ${shown(columns[field][n])}`).join(", "))]);
+  const left = among.length - DIRECTIONS, of = about.nodes[a];
+  if (b == null) lines.unshift(nameCell("p", `${of[1]} ${of[0]}`));
+  if (left > 0) lines.push(element("p", `and ${left} more`));
+  box.replaceChildren(...lines);
+  const [x, y] = pointer, room = one("topology").clientWidth;
+  box.style.left = `${Math.max(0, Math.min(x + 14, room - box.offsetWidth))}px`;
+  box.style.top = `${y + 14}px`;
+}
+
+function pointAt(point) {
+  const found = point && nearest(point);
+  pointer = point ?? pointer;
+  if (String(found) !== String(pointed)) { pointed = found; paint(); } else tip();
 }
 
 function say(what) { if (socket && socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify(what)); }
@@ -364,6 +414,10 @@ one("pause").addEventListener("click", () => say({ pause: !header.paused }));
 one("step").addEventListener("click", () => say({ step: one("length").value }));
 one("case").addEventListener("change", () => say({ case: one("case").selectedIndex }));
 one("find").addEventListener("input", redraw);
+for (const name of ["pointermove", "pointerdown"]) one("topology").addEventListener(name, (event) => pointAt([event.offsetX, event.offsetY]));
+// A finger that is lifted leaves what it has pointed at.
+one("topology").addEventListener("pointerleave", (event) => { if (event.pointerType === "mouse") pointAt(null); });
+addEventListener("keydown", (event) => { if (event.key === "Escape" && pointed) pointAt(null); });
 addEventListener("resize", () => { if (places.length) paint(); });
 document.addEventListener("visibilitychange", redraw);
 isDark.addEventListener("change", () => { if (places.length) paint(); });
