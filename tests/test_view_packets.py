@@ -17,6 +17,7 @@ from switches import LEARNING, MACS, between, ports
 from tidegate import _core, p4
 from tidegate.specs import Wire
 from tidegate.switch.running import LiveSwitch
+from tidegate.view import packets
 from tidegate.view.capturing import LONG, Capturing
 from tidegate.view.flows import MOST_FLOWS, PortFlows, described
 from tidegate.view.page import Page
@@ -248,3 +249,29 @@ def test_a_port_is_chosen_in_a_browser(browser: Any, tmp_path: Path) -> None:
         made.click("#ports tbody tr:first-child button.flow")
         until(lambda: show() and made.locator("#traced").is_hidden())
         made.close()
+
+
+def test_of_a_flow_s_packets_the_newest_alone_are_taken_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def record(number: int, frame: bytes) -> bytes:
+        return struct.pack("<IIII", number, 500_000_000, len(frame), 1500) + frame
+
+    taken, file = [], tmp_path / "trace.pcap"
+    monkeypatch.setattr(packets, "tcp_of", lambda transport: taken.append(1) or ("ACK", 7, 9))
+    of, other = (ETHERNET + ipv4(6, tcp(port)) for port in (5001, 5002))
+    last = record(100, of)
+    file.write_bytes(bytes(24) + b"".join(record(n, of if n % 2 else other) for n in range(100)) + last[:30])
+    said = {"number": 1, "file": str(file), "ends": [["10.0.0.1", 5001], ["10.0.0.2", 80]]}
+    flow = packets.Packets(said)
+    first = flow.look(said)["packets"]
+    assert first[-1] == [99.5, "5001 > 80", "ACK", 7, 9, 1500, ""]
+    assert [packet[0] for packet in first] == [n + 0.5 for n in range(21, 100, 2)]
+    assert len(taken) == len(first) == packets.SHOWN
+    with file.open("ab") as more:
+        more.write(last[30:])
+    assert [packet[0] for packet in flow.look(said)["packets"]] == [packet[0] for packet in first[1:]] + [
+        100.5
+    ]
+    assert len(taken) == packets.SHOWN + 1
+    flow.close()

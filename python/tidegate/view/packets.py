@@ -38,19 +38,22 @@ class Records:
         self._left = b""
         self._head = HEAD
 
-    def read(self) -> Iterator[tuple[float, bytes, int]]:
+    def read(self, newest_first: bool = False) -> Iterator[tuple[float, bytes, int]]:
         """What has come since the last time: time in seconds, the bytes that are there, and the length that the packet had."""
         data = self._left + self._file.read()
         at = min(self._head, len(data))
         self._head -= at
+        places = []
         while at + RECORD <= len(data):
-            seconds, nanoseconds, length, wire = struct.unpack_from("<IIII", data, at)
-            end = at + RECORD + length
+            end = at + RECORD + int.from_bytes(data[at + 8 : at + 12], "little")
             if end > len(data):
                 break
-            yield seconds + nanoseconds / 1e9, data[at + RECORD : end], wire
+            places.append(at)
             at = end
         self._left = data[at:]
+        for at in reversed(places) if newest_first else places:
+            seconds, nanoseconds, length, wire = struct.unpack_from("<IIII", data, at)
+            yield seconds + nanoseconds / 1e9, data[at + RECORD : at + RECORD + length], wire
 
     def close(self) -> None:
         """Read no more."""
@@ -68,9 +71,14 @@ class Packets:
 
     def look(self, said: Mapping[str, Any]) -> dict[str, Any]:
         """The newest packets: time in seconds, ports, flags, sequence and acknowledgement numbers, bytes, ECN."""
-        for record in () if self._records is None else self._records.read():
+        # A fast simulation has a hundred thousand of them between two looks.
+        new: list[list[Any]] = []
+        for record in () if self._records is None else self._records.read(newest_first=True):
             with suppress(struct.error, IndexError):
-                self._packet(*record)
+                new += self._packet(*record)
+            if len(new) == SHOWN:
+                break
+        self._packets.extend(reversed(new))
         return {"packets": list(self._packets)}
 
     def close(self) -> None:
@@ -78,16 +86,17 @@ class Packets:
         if self._records is not None:
             self._records.close()
 
-    def _packet(self, time_s: float, frame: bytes, wire: int) -> None:
+    def _packet(self, time_s: float, frame: bytes, wire: int) -> list[list[Any]]:
+        """What is shown of it; nothing of another flow's."""
         if frame[12:14] != b"\x08\x00":
-            return
+            return []
         ip = frame[14:]
         transport = ip[4 * (ip[0] & 15) :]
         (source, target), ports = struct.unpack_from(">II", ip, 12), struct.unpack_from(">HH", transport)
         if {(source, ports[0]), (target, ports[1])} != self._ends:
-            return
+            return []
         seq = ack = None
         flags = ""
         if ip[9] == 6:
             flags, seq, ack = tcp_of(transport)
-        self._packets.append([time_s, f"{ports[0]} > {ports[1]}", flags, seq, ack, wire, ECN[ip[1] & 3]])
+        return [[time_s, f"{ports[0]} > {ports[1]}", flags, seq, ack, wire, ECN[ip[1] & 3]]]
