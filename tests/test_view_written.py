@@ -173,12 +173,35 @@ def test_a_port_without_a_rate_has_no_share_of_it() -> None:
     assert json.loads(said) == [0, 0.5, 0]
 
 
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+def test_there_is_room_for_the_numbers_beside_an_axis() -> None:
+    text = assets.text("charts.js")
+    functions = [
+        text[text.index(f"function {name}(") :].partition("\n}\n")[0] + "}" for name in ("shown", "ticked")
+    ]
+    values = [0, 0.25, 1500, 999_000, 1e6, 12_500_000, -2e9, 1e-4, 0.00015]
+    script = f"{';'.join(functions)}; console.log(JSON.stringify({json.dumps(values)}.map(ticked)))"
+    said = subprocess.run(["node", "-e", script], capture_output=True, text=True, check=True).stdout
+    assert json.loads(said) == ["0", "0.25", "1500", "999000", "1e6", "1.25e7", "-2e9", "1e-4", "1.5e-4"]
+
+
 def case(page: Page, cases: list[str], shown: int, value: float) -> None:
     """Show a case with one chart, whose line has this value."""
     chart = {"title": "Goodput", "unit": "Mbit/s", "names": ["flow"], "left_out": 0}
     about = {"title": "x", "kind": "finished", "run": 1, "written": True, "early": False, "charts": [chart]}
     page.begin({**about, "cases": cases, "shown": shown, "flows": ["flow"], "queues": []})
     page.show({}, {"flow goodput_mbps": [value], "chart 0 x": [0.0, 1.0], "chart 0 0": [value, value]})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("value", "ends"), [(0.0, [0, 1]), (5.0, [0, 10])])
+def test_the_axis_of_values_that_are_all_the_same(browser: Any, value: float, ends: list[float]) -> None:
+    with Page() as page:
+        case(page, ["a"], 0, value)
+        made = browser.new_page()
+        made.goto(page.url)
+        until(lambda: page.heard(0.05) is not None and made.locator(".chart canvas").count())
+        until(lambda: made.evaluate("[charts[0].plot.scales.y.min, charts[0].plot.scales.y.max]") == ends)
 
 
 @pytest.mark.slow

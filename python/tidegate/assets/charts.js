@@ -21,6 +21,12 @@ function shown(value) {
   return String(+value.toPrecision(4));
 }
 
+// A number beside an axis, which has room for some seven letters: 1500, 0.25, 1.5e6.
+function ticked(value) {
+  const size = Math.abs(value);
+  return size !== 0 && (size < 1e-3 || size >= 1e6) ? (+value.toPrecision(4)).toExponential().replace("e+", "e") : shown(value);
+}
+
 // Numbers of 32 bits, little-endian, as base64; what is not a number is a gap.
 function unpack(text) {
   const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
@@ -58,8 +64,8 @@ function decades(min, max) {
 function axes(over) {
   const text = variable("--soft"), grid = variable("--grid");
   const one = { stroke: text, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 }, font: "12px system-ui, sans-serif" };
-  const said = { values: (_, ticks) => ticks.map((tick) => (tick == null ? "" : shown(tick))) };
-  const x = over.x ? { label: over.x, labelFont: one.font, labelSize: 18, size: 32 } : {};
+  const said = { values: (_, ticks) => ticks.map((tick) => (tick == null ? "" : ticked(tick))) };
+  const x = over.x ? { label: over.x, labelFont: one.font, labelSize: 18, size: 32 } : { size: 32 };
   const places = over.ticks ? named(over.ticks) : over.log ? { splits: (_, __, min, max) => decades(min, max), filter: (_, ticks) => ticks } : {};
   return [{ ...one, ...said, ...x, ...places }, { ...one, ...said, size: 62 }];
 }
@@ -97,7 +103,7 @@ class Chart {
     const range = x ? { range: (plot, min, max) => this.ranged(plot.data[0], min, max) } : {};
     this.plot = new uPlot({
       width: this.width(), height: this.height, axes: axes(this.over),
-      scales: { x: { time: false, distr: this.over.log ? 3 : 1, ...range }, y: this.over.ends ? { range: (plot, min, max) => this.upright(plot, min, max) } : {} },
+      scales: { x: { time: false, distr: this.over.log ? 3 : 1, ...range }, y: { range: (plot, min, max) => this.upright(plot, min, max) } },
       series: [{ label: x ?? "time (s)", value: (_, value) => (ticks && value != null ? ticks[Math.round(value)] : shown(value)) }, ...series],
       cursor: { drag: { x: true, y: false }, sync: { key: x ?? "time" } }, legend: { live: true },
       hooks: { setSelect: [(plot) => { if (plot.select.width > 0) this.zoomed = true; }], draw: [(plot) => this.spread(plot)] },
@@ -118,11 +124,11 @@ class Chart {
     const by = (most - least) * 0.04 || 1;
     return [least - by, most + by];
   }
-  // What is high and low as well, of the series that are shown.
+  // What is high and low as well, of the series that are shown. Where there is nothing but 0, uPlot would go up to 100.
   upright(plot, min, max) {
-    const ends = this.over.ends.filter((one, number) => one && plot.series[number + 1].show);
+    const ends = (this.over.ends ?? []).filter((one, number) => one && plot.series[number + 1].show);
     const all = ends.flat(2).concat(min, max).filter((value) => value != null);
-    return all.length ? uPlot.rangeNum(Math.min(...all), Math.max(...all), 0.1, false) : [0, 1];
+    return all.some((value) => value !== 0) ? uPlot.rangeNum(Math.min(...all), Math.max(...all), 0.1, !this.over.ends) : [0, 1];
   }
   // From the lowest to the highest value of each point.
   spread(plot) {

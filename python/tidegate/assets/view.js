@@ -128,8 +128,10 @@ function watch() {
   if (list.join() !== watched) { watched = list.join(); say({ watch: list }); }
 }
 
+function counted(count, what) { return `${count} ${what}${count === 1 ? "" : "s"}`; }
+
 function finished() {
-  const runs = (about.cases || []).length, so = `${(about.flows || []).length} flows, ${(about.queues || []).length} queues`;
+  const runs = (about.cases || []).length, so = `${counted((about.flows || []).length, "flow")}, ${counted((about.queues || []).length, "queue")}`;
   const state = about.written ? "the run is being written" : about.early ? "the run has ended early" : "";
   const done = runs ? `, ${runs} done${about.written ? " so far" : "; the same command with --resume does the others"}; this one: ${so}` : `; none of its cases is done${about.written ? " yet" : ""}`;
   tell(state ? state + done : so);
@@ -299,7 +301,7 @@ function topology() {
     if (own.length) places[n] = [0, 1].map((axis) => 0.5 + 0.5 * (own.reduce((sum, place) => sum + place[axis], 0) / own.length - 0.5));
   });
   round(inner.filter((n) => !places[n]), 0.12);
-  one("topology").setAttribute("aria-label", `Topology: ${inner.length} switches and routers, ${outer.length} hosts, ${links.length} links`);
+  one("topology").setAttribute("aria-label", `Topology: ${inner.length} switches and routers, ${counted(outer.length, "host")}, ${counted(links.length, "link")}`);
   one("links").textContent = links.length ? about.kind === "switch" ? "Thick: busy port, of those with a rate. Point at a port for its numbers." : "Thick: busy link. Coloured and dashed: its queue has packets or has dropped some. Point at a node or a link for its numbers." : "The run has no links.";
 }
 
