@@ -88,7 +88,7 @@ def test_rows_say_what_flows_and_queues_have(tmp_path: Path) -> None:
 def test_the_link_is_claimed_to_be_busy_while_packets_wait(waiting: float | None) -> None:
     """With classes by round-trip time, in each seed."""
     columns = ("fct_s_mean", "short_over_long", "idle_while_flows", "jain", "short_delay_ms_p99")
-    row = {"control": "cubic", "load": 0.8, "classes_right": None, **dict.fromkeys(columns, 1.0)}
+    row: Row = {"control": "cubic", "load": 0.8, "classes_right": None, **dict.fromkeys(columns, 1.0)}
     parts: dict[str, list[float | None]] = {
         "fifo-1": [0.02, 0.02],
         "eq1-4": [0.02, 0.02],
