@@ -156,6 +156,7 @@ def test_the_stanford_buffer_is_by_the_flows_that_there_are_at_once() -> None:
     [
         ("hash-4", {"classes": 4, "classify_by": "hash"}),
         ("rtt-7", {"classes": 7, "classify_by": "rtt", "buffers": "stanford", "weighting": "flows"}),
+        ("fit-7", {"classes": 7, "by_fit": True, "weighting": "flows"}),
         ("link-4", {"classes": 4, "classify_by": "rtt", "buffers": "link", "weighting": "flows"}),
         ("split-4", {"classes": 4, "classify_by": "rtt", "buffers": "split", "weighting": "flows"}),
         ("equal-4", {"classes": 4, "classify_by": "rtt", "weighting": "classes"}),

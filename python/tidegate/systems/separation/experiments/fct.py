@@ -30,7 +30,7 @@ from tidegate.plots import all_rows, of_first_seed
 from tidegate.results import Result
 from tidegate.systems.separation.buffers import FLOOR_PACKETS, stanford
 from tidegate.systems.separation.claims import judged
-from tidegate.systems.separation.classes import breaks
+from tidegate.systems.separation.classes import Classifier
 from tidegate.systems.separation.controller import SeparationController
 from tidegate.systems.separation.experiments.long_flows import (
     ARRIVALS,
@@ -67,6 +67,7 @@ CONTENDERS = {
     "rtt-2": "2 classes by RTT",
     "rtt-4": "4 classes by RTT",
     "rtt-7": "7 classes by RTT",
+    "fit-7": "as many classes by RTT as fit, 7 at most",
     "link-4": "4 classes by RTT, buffers by the link's rate",
     "split-4": "4 classes by RTT, 1 BDP split",
     "equal-4": "4 classes by RTT, as much for each class",
@@ -75,6 +76,7 @@ CONTENDERS = {
 """With the queue for flows that are not known yet, seven classes take the eight queues of the paper's router."""
 CLASSED: dict[str, dict[str, Any]] = {
     "rtt": {},
+    "fit": {"by_fit": True},
     "hash": {"classify_by": "hash"},
     "random": {},
     "link": {"buffers": "link"},
@@ -83,8 +85,8 @@ CLASSED: dict[str, dict[str, Any]] = {
     "eq1": {"weighting": "rtt"},
 }
 """Contenders with a controller, by the first part of their names, and how its options differ."""
-BY_RTT = ("rtt", "link", "split", "equal", "eq1")
-JUDGED = ("rtt-2", "rtt-4", "rtt-7", "link-4", "split-4")
+BY_RTT = ("rtt", "fit", "link", "split", "equal", "eq1")
+JUDGED = ("rtt-2", "rtt-4", "rtt-7", "fit-7", "link-4", "split-4")
 """Contenders that claims of ours are about: classes by round-trip time that share by flows."""
 PAIRS = 20
 """Of hosts; a flow's round-trip time is its own."""
@@ -122,8 +124,13 @@ class Right(Controller):
         if found:
             times = np.array([self.rtts[flow] for flow in found])
             of = np.fromiter(found.values(), np.intp, len(found))
-            for quantity, by in (("classes_right", ends), ("classes_ideal", breaks(times, self._of.classes))):
+            for quantity, by in (("classes_right", ends), ("classes_ideal", self._ideal_ends(times))):
                 switch.note(quantity, int((np.searchsorted(by, times) == of).sum()) / len(found))
+
+    def _ideal_ends(self, times: np.ndarray) -> list[float]:
+        anew = Classifier(self._of.classes, self._of.by_fit)
+        anew.classify(dict(enumerate(times.tolist())))
+        return anew.ends
 
 
 @dataclass
@@ -298,7 +305,10 @@ def _newcomers(queues: pl.DataFrame) -> float:
 
 
 def _short_delay(queues: pl.DataFrame, contender: str) -> float:
-    """p99 of the queue that flows with the shortest round-trip times use."""
+    """p99 of the queue that flows with the shortest round-trip times use.
+
+    With classes by hash or at random it is that of the first class, which has flows of any round-trip time.
+    """
     number = int(contender.partition("-")[0] in CLASSED)
     found = queues.filter(pl.col("number") == number)["queue_delay_ms_p99"]
     return float(found[0] or 0.0) if len(found) else 0.0
@@ -429,7 +439,7 @@ def _claims(rows: list[Row]) -> list[Claim]:
                 jains[name] = (_median(cell, contender, "jain") or 0.0) / by_hash - 1
             if at_random:
                 random_jains[name] = (_median(cell, contender, "jain") or 0.0) / at_random - 1
-            if one_delay and contender != "rtt-2":
+            if one_delay:
                 delays[name] = (_median(cell, contender, "short_delay_ms_p99") or 0.0) / one_delay
     claims = []
     if ratios:
@@ -449,7 +459,7 @@ def _claims(rows: list[Row]) -> list[Claim]:
             between(
                 "jain",
                 "ours",
-                "Jain's index of the flows' goodputs is at least that with as many classes by hash",
+                "Jain's index of the flows' goodputs is at least that with 4 classes by hash",
                 jains,
                 low=-0.005,
                 why="within a class flows compete as in one queue",
@@ -461,7 +471,7 @@ def _claims(rows: list[Row]) -> list[Claim]:
             between(
                 "jain-random",
                 "ours",
-                "Jain's index of the flows' goodputs is at least that with classes at random",
+                "Jain's index of the flows' goodputs is at least that with 4 classes at random",
                 random_jains,
                 low=-0.005,
                 why="within a class flows compete as in one queue",
