@@ -74,7 +74,14 @@ def test_a_run_s_report(browser: Any, folder: Path, scheme: str, background: str
     assert page.evaluate(scale) == pytest.approx(whole)
     one = page.evaluate("[...drawn][0].names.length")
     page.select_option("section.series select", index=1)
-    assert page.evaluate("[...drawn][0].names.length") == one + 1
+    # Charts that are over time; those of the rows stay.
+    assert page.evaluate("[...drawn].find((one) => !one.over.x).names.length") == one + 1
+    rows = page.locator("#charts")
+    rows.locator("select").select_option("queue_delay_ms_mean (ms)")
+    assert rows.locator("h3").all_inner_texts() == ["queue_delay_ms_mean (ms)"]
+    assert rows.locator(".chart [role=img]").get_attribute("aria-label") == (
+        "queue_delay_ms_mean in ms over case, 1 series: queue_delay_ms_mean"
+    )
     column = page.locator("#rows th", has_text="case").first
     for order, first in (("ascending", "n1"), ("descending", "n2")):
         column.locator("button").click()

@@ -10,7 +10,7 @@ import pytest
 
 from tidegate.experiments.landscape import Landscape
 from tidegate.report import page
-from tidegate.report.plots import Line, comparison_plots, study_plots, sweep_plots
+from tidegate.report.plots import Line, comparison_plots, row_axes, row_plots, study_plots, sweep_plots
 
 
 def values(line: Line) -> list[float | None]:
@@ -53,6 +53,55 @@ def test_a_sweep_over_names_has_places_and_over_two_parameters_a_line_for_each_v
 def test_a_sweep_of_many_values_says_what_it_leaves_out() -> None:
     (plot,) = sweep_plots(sweep({"n": [1, 2], "m": list(range(1, 21))}))
     assert (len(plot.lines), plot.note) == (12, "The first 12 of 20 values.")
+
+
+def ran(**parameters: list[Any]) -> dict[str, Any]:
+    """A run whose column is the product of its numbers and seeds; the parameter `rates_mbps` is a column `target_mbps`."""
+    rows: list[dict[str, Any]] = [{"case": ""}]
+    for name, each in parameters.items():
+        column = {"rates_mbps": "target_mbps", "schemes": "scheme"}.get(name, name)
+        rows = [{**row, "case": f"{row['case']}-{one}", column: one} for row in rows for one in each]
+    rows = [{**row, "seed": seed} for row in rows for seed in (1, 3)]
+    for row in rows:
+        product = float(np.prod([value for value in row.values() if not isinstance(value, str)]))
+        row |= {"burst_kib": len(str(row.get("scheme"))), "count": product, "y_ms": product, "same": 5}
+    return {"parameters": {**parameters, "duration_s": 2}, "rows": rows}
+
+
+def test_a_run_s_rows_are_over_the_number_with_most_values_and_words_are_lines() -> None:
+    record = ran(base_ms=[1, 2], schemes=["a", "bb"], rates_mbps=[10, 20, 30])
+    assert row_axes(record) == ["target_mbps", "scheme", "base_ms"]
+    found = row_plots(record)
+    assert list(found) == ["y_ms", "burst_kib", "count"]
+    first, second = found["y_ms"]
+    assert (first.title, second.title) == ("y_ms, base_ms 1", "y_ms, base_ms 2")
+    assert (first.unit, first.over, first.x.tolist()) == ("ms", "target_mbps (Mbit/s)", [10.0, 20.0, 30.0])
+    assert [(line.name, values(line)) for line in second.lines] == [
+        ("scheme a", [40.0, 80.0, 120.0]),
+        ("scheme bb", [40.0, 80.0, 120.0]),
+    ]
+    assert second.lines[0].texts[0] == "[20 to 60; 2]"
+
+
+def test_further_parameters_are_told_in_a_note() -> None:
+    record = ran(m=[1, 2], n=[1, 2, 3], o=[4, 5], schemes=["a", "bb"])
+    assert row_axes(record) == ["n", "scheme", "m", "o"]
+    assert {plot.note for plot in row_plots(record)["y_ms"]} == {"Medians over o."}
+
+
+def test_cases_that_no_column_tells_apart_are_places() -> None:
+    record = ran(n=[1, 2], schemes=["a", "bb"])
+    for row in record["rows"]:
+        del row["n"]
+    assert row_axes(record) == ["case"]
+    (plot,) = row_plots(record)["y_ms"]
+    assert list(plot.ticks) == ["-1-a", "-1-bb", "-2-a", "-2-bb"]
+
+
+@pytest.mark.parametrize("rows", [[], [{"case": "a", "seed": 1, "y": 1}], [{"y": 1}, {"y": 2}]])
+def test_a_run_of_one_case_has_no_charts_of_rows(rows: list[dict[str, Any]]) -> None:
+    record = {"parameters": {"n": [1]}, "rows": rows}
+    assert (row_axes(record), row_plots(record)) == ([], {})
 
 
 @pytest.mark.parametrize("landscape", [Landscape(("n",), column="no"), Landscape(("n",), by="no")])

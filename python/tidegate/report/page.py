@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -17,14 +17,14 @@ import numpy as np
 from tidegate import assets
 from tidegate._core import TidegateError
 from tidegate.experiments import folder
-from tidegate.experiments.columns import is_number
+from tidegate.experiments.columns import axis_label, is_number
 from tidegate.experiments.files import is_reference
 from tidegate.experiments.input_file import as_given, in_words
 from tidegate.experiments.plan import Run
 from tidegate.experiments.registry import Experiment, find
 from tidegate.experiments.sweep import PREFIX, is_sweep
 from tidegate.files import replacing
-from tidegate.report.plots import Plot, sweep_plots
+from tidegate.report.plots import Plot, row_axes, row_plots, sweep_plots
 from tidegate.report.series import Chart, Floats, charts
 from tidegate.units import counted
 
@@ -191,9 +191,14 @@ def _navigation(record: Record, prefix: str) -> str:
     there = [("claims", "Claims")] if record.get("claims") else []
     there += [("figure", "Figure")]
     there += [("series", "Over time")] if not is_sweep(record) else []
-    there += [("charts", "Charts")] if is_sweep(record) and record["rows"] else []
+    there += [("charts", "Charts")] if _has_charts(record) else []
     there += [("rows", "Results"), ("parameters", "Parameters"), ("repeat", "Repeat it")]
     return "".join(f'<a href="#{prefix}{name}">{text}</a>' for name, text in there)
+
+
+def _has_charts(record: Record) -> bool:
+    """Whether there are charts of its rows."""
+    return bool(record["rows"] if is_sweep(record) else row_axes(record))
 
 
 def _run(record: Record, runs: Sequence[Run], png: bytes | None, room: list[int], prefix: str) -> str:
@@ -209,8 +214,9 @@ def _run(record: Record, runs: Sequence[Run], png: bytes | None, room: list[int]
         image = figure(png, f"Figure of {record['experiment']}")
         parts.append(f'<section id="{prefix}figure"><h2>Figure</h2>{image}</section>')
     parts.append(_series(runs, room, prefix))
-    if is_sweep(record) and record["rows"]:
-        parts.append(f'<section id="{prefix}charts"><h2>Charts</h2>{plots(sweep_plots(record))}</section>')
+    if _has_charts(record):
+        body = plots(sweep_plots(record)) if is_sweep(record) else _choices(row_plots(record))
+        parts.append(f'<section id="{prefix}charts"><h2>Charts</h2>{body}</section>')
     parts.append(f'<section id="{prefix}rows"><h2>Results</h2>{table(record["rows"])}</section>')
     given = dict(record["parameters"])
     over = given.pop("over", {}) if is_sweep(record) else {}
@@ -357,10 +363,24 @@ def plots(found: Sequence[Plot]) -> str:
     """Charts that are not over time."""
     if not found:
         return "<p class=soft>There are none.</p>"
-    data = script_json([[_drawn(one) for one in found]])
+    return _chart_box([[_drawn(one) for one in found]])
+
+
+def _choices(found: Mapping[str, Sequence[Plot]]) -> str:
+    """Charts that are not over time, of one column at a time."""
+    if not found:
+        return plots([])
+    options = "".join(f"<option>{escape(axis_label(name))}</option>" for name in found)
+    return _chart_box(
+        [[_drawn(one) for one in charts] for charts in found.values()],
+        f"<label>Column <select>{options}</select></label>",
+    )
+
+
+def _chart_box(cases: Sequence[Sequence[Record]], choice: str = "") -> str:
     return (
-        f"<div class=series><p class=soft>{ZOOM}</p><div class=charts></div>"
-        f'<script type="application/json">{data}</script></div>'
+        f"<div class=series>{choice}<p class=soft>{ZOOM}</p><div class=charts></div>"
+        f'<script type="application/json">{script_json(cases)}</script></div>'
     )
 
 

@@ -1,12 +1,13 @@
-"""Charts that are not over time, of sweeps, studies and comparisons: what their figures show, to point at and to zoom.
+"""Charts that are not over time, of runs, sweeps, studies and comparisons, to point at and to zoom.
 
 Each has an x axis of numbers, or of places 0, 1, ... that have names.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
@@ -20,6 +21,8 @@ from tidegate.report.series import SERIES, Floats
 
 APART = 0.6
 """Of the way from one place to the next, what the sides of a comparison take."""
+MOST_COLUMNS = 24
+"""Of a run's rows that are drawn."""
 Record = Mapping[str, Any]
 
 
@@ -118,6 +121,97 @@ def _landscape(
 
 def _ends(spread: Iterable[Sequence[float]], pick: Any) -> Floats:
     return np.array([pick(one, default=math.nan) for one in spread])
+
+
+def row_axes(record: Record) -> list[str]:
+    """Columns that tell a run's rows apart: the one that they are drawn over, one for lines, one for charts, and others. They are columns
+    of words, and of the numbers that a parameter has, those with most values first; the case, where these do not tell cases apart.
+    """
+    rows = [row for row in record["rows"] if "case" in row]
+    given = [set(one) for one in record["parameters"].values() if _are(one, is_number)]
+    words: dict[str, int] = {}
+    numbers: dict[str, int] = {}
+    for name in dict.fromkeys(itertools.chain(*rows)):
+        values = [row.get(name) for row in rows]
+        if name in ("case", "seed"):
+            continue
+        if _are(values, lambda value: isinstance(value, str)):
+            words[name] = len(set(values))
+        elif _are(values, is_number) and any(set(values) <= one for one in given):
+            numbers[name] = len(set(values))
+    # Lines are for words before numbers, and for what has room.
+    order = sorted(words, key=lambda name: (words[name] > SERIES, -words[name]))
+    order += sorted(numbers, key=lambda name: -numbers[name])
+    over = numbers if max(numbers.values(), default=1) > 1 else words
+    found = _telling(rows, max(over, key=over.__getitem__, default="case"), order)
+    if _different(rows, [*found, "case"]) > _different(rows, found):
+        found = _telling(rows, "case", order)
+    return found if _different(rows, found) > 1 else []
+
+
+def _telling(rows: Sequence[Row], first: str, order: Sequence[str]) -> list[str]:
+    """A column, and those of others that tell more rows apart."""
+    found = [first]
+    for name in order:
+        if _different(rows, [*found, name]) > _different(rows, found):
+            found.append(name)
+    return found
+
+
+def _are(values: object, kind: Callable[[Any], bool]) -> bool:
+    """Whether it is a list of such values."""
+    return isinstance(values, list | tuple) and all(map(kind, values))
+
+
+def _different(rows: Sequence[Row], names: Sequence[str]) -> int:
+    """How many combinations of values they have."""
+    return len({tuple(row.get(name) for name in names) for row in rows})
+
+
+def row_plots(record: Record) -> dict[str, list[Plot]]:
+    """The charts of a run's rows by column: over the first of `row_axes`, a line for each value of the second, a chart for each of the
+    third, and the medians over others and over seeds.
+    """
+    axes = row_axes(record)
+    if not axes:
+        return {}
+    rows = [row for row in record["rows"] if "case" in row]
+    charts = _by(rows, axes[2:3])
+    note = f"Medians over {', '.join(axes[3:])}. " if axes[3:] else ""
+    note += f"The first {PANELS} of {len(charts)} charts." if len(charts) > PANELS else ""
+    found: dict[str, list[Plot]] = {}
+    for name in _drawn_columns(rows, axes):
+        found[name] = []
+        for label, part in list(charts.items())[:PANELS]:
+            lines = _by(part, axes[1:2])
+            cut = f"The first {SERIES} of {len(lines)} lines. " if len(lines) > SERIES else ""
+            named = [(line or name, of) for line, of in list(lines.items())[:SERIES]]
+            title = f"{name}, {label}" if label else name
+            found[name].append(_landscape(title, axes[0], Column(name), named, (cut + note).strip()))
+    return found
+
+
+def _by(rows: Sequence[Row], names: Sequence[str]) -> dict[str, list[Row]]:
+    """Rows by their values of a column; all of them together for none."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(", ".join(f"{name} {row[name]}" for name in names), []).append(row)
+    return found
+
+
+def _drawn_columns(rows: Sequence[Row], axes: Sequence[str]) -> list[str]:
+    """Columns of numbers that are not the same in all rows; first those that are not settings of the first axis, and that have a unit."""
+    names = [name for name in dict.fromkeys(itertools.chain(*rows)) if name not in ("case", "seed", *axes)]
+    found = [
+        name
+        for name in names
+        if all(row.get(name) is None or is_number(row[name]) for row in rows)
+        and len({row[name] for row in rows if _is_drawn(row.get(name))}) > 1
+    ]
+    places = _different(rows, axes[:1])
+    return sorted(found, key=lambda name: (_different(rows, [axes[0], name]) == places, not unit(name)))[
+        :MOST_COLUMNS
+    ]
 
 
 def study_plots(record: Record) -> list[Plot]:
