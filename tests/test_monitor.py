@@ -304,7 +304,7 @@ def test_what_makes_no_sense_in_python(tmp_path: Path) -> None:
         watch(str(capture))
     with pytest.raises(TidegateError, match=r"interfaces is a list: write interfaces=\['lo'\]"):
         Interfaces("lo")
-    with pytest.raises(TidegateError, match="an interface is given twice"):
+    with pytest.raises(TidegateError, match="lo: an interface is given twice"):
         Interfaces(["lo"], after=["lo"])
 
 
@@ -338,6 +338,41 @@ def test_the_figure_has_the_flows_that_are_shown(tidegate: Run, tmp_path: Path) 
         with matplotlib.rc_context({"svg.fonttype": "none"}):
             assert tidegate("monitor", capture, "--top", top, "--figure", figure).code == 0
         assert figure.read_text().count(">tcp 10.0.0.") == drawn
+
+
+def test_what_cannot_be_written_is_said_before_anything_is_read(
+    tidegate: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def said(option: str, name: str) -> str:
+        ran = tidegate("monitor", tmp_path / "none.pcap", option, tmp_path / name)
+        assert (ran.code, ran.out) == (1, "")
+        return ran.err
+
+    options = (("--samples", "x.csv"), ("--parquet", "x.parquet"), ("--figure", "x.png"))
+    for option, name in options:
+        (tmp_path / name).mkdir()
+        assert said(option, name) == (
+            f"{tmp_path / name}: cannot be written: it is a directory; give a file\n"
+        )
+        (tmp_path / name).rmdir()
+    for option, name in options[1:]:
+        (tmp_path / name).symlink_to("/dev/null")
+        assert "it is a device or a pipe; give a file" in said(option, name)
+        (tmp_path / name).unlink()
+    monkeypatch.setattr("tidegate.monitor_files.access", lambda *_: False)
+    for option, name in options[1:]:
+        assert f"{name}: cannot be written: no permission for the folder {tmp_path}" in said(option, name)
+
+
+def test_a_file_that_cannot_be_written_takes_no_table_with_it(tidegate: Run, tmp_path: Path) -> None:
+    capture = written(bulk().packets, tmp_path)
+    for option, name in (("--parquet", "/proc/x.parquet"), ("--figure", "/proc/x.png")):
+        ran = tidegate("monitor", capture, option, name)
+        assert ran.code == 1
+        assert f"{name}: cannot be written: " in ran.err
+        assert "10.0.0.1:1000" in ran.out
+        ran = tidegate("monitor", capture, option, name, "--json")
+        assert (ran.code, list(ran.json)) == (1, ["error"])
 
 
 def test_more_connections_than_are_watched(tmp_path: Path) -> None:
@@ -394,7 +429,7 @@ def test_a_capture_that_is_given_twice(tidegate: Run, tmp_path: Path) -> None:
     for again in (capture, tmp_path / ".." / tmp_path.name / capture.name, link, hard):
         ran = tidegate("monitor", capture, again)
         assert (ran.code, ran.out) == (2, "")
-        assert ran.err.count("a capture is given twice; give each once") == 1
+        assert ran.err.count(f"{again}: a capture is given twice; give each once") == 1
     with capture.open("rb") as file:
         done = subprocess.run(
             [sys.executable, "-m", "tidegate.cli", "monitor", str(capture), "-"],

@@ -19,6 +19,7 @@ import typer
 from tidegate import _core, addresses, monitor_table, monitor_taps, units
 from tidegate._core import TidegateError
 from tidegate.files import given_twice, replacing
+from tidegate.monitor_files import demand_apart, demand_writable
 from tidegate.monitor_taps import LOST_AFTER
 from tidegate.options import Insecure, Json
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
     from rich.live import Live
-    from rich.table import Table
 
 MOST_FLOWS = 1_000_000
 LARGEST_MAX_FLOWS = (1 << 32) - 1
@@ -126,7 +126,7 @@ def watch(
         raise TidegateError(f"{twice} is given twice; give each capture once")
     for out in (samples, delays):
         if out is not None:
-            _demand_apart(Path(out), given)
+            demand_apart(Path(out), given)
     second = monitor_taps.second(after, after_offset_ms, lost_after, delays)
     answer: dict[str, Any] = json.loads(
         _core.monitor(
@@ -148,6 +148,10 @@ def _demand_lists(**given: Sequence[str | Path]) -> None:
     for name, value in given.items():
         if isinstance(value, str | Path):
             raise TidegateError(f"{name} is a list: write {name}=[{str(value)!r}]")
+
+
+def _repeated(names: Sequence[str]) -> str | None:
+    return next((name for name in names if names.count(name) > 1), None)
 
 
 def _limits(max_flows: int, rtt_memory: int) -> tuple[int, int]:
@@ -178,8 +182,8 @@ class Interfaces:
         delays: str | Path | None = None,
     ) -> None:
         _demand_lists(interfaces=interfaces, after=after)
-        if len({*interfaces, *after}) < len(interfaces) + len(after):
-            raise TidegateError("an interface is given twice; give each once")
+        if (same := _repeated([*interfaces, *after])) is not None:
+            raise TidegateError(f"{same}: an interface is given twice; give each once")
         self._core = _core.InterfaceMonitor(
             list(interfaces),
             rtt_rule,
@@ -325,10 +329,10 @@ def _number(value: float | None, digits: int) -> str:
     return "" if value is None else f"{value:,.{digits}f}"
 
 
-def _table(
-    flows: list[dict[str, Any]], width: int, now: Mapping[Name, float] | None = None
-) -> tuple[Table, list[str]]:
-    """The table, and what `width` has no room for. `now`: Mbit/s of the last interval, of the flows of which it is known."""
+def _cells(
+    flows: list[dict[str, Any]], now: Mapping[Name, float] | None = None
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Columns and rows of the table. `now`: Mbit/s of the last interval, of the flows of which it is known."""
     columns: tuple[str, ...] = (
         "",
         "from",
@@ -364,7 +368,7 @@ def _table(
         )
         for flow in flows
     ]
-    return monitor_table.table(columns, rows, width)
+    return columns, rows
 
 
 class _Rates:
@@ -419,21 +423,6 @@ def _cure(failed: str) -> str:
     down = re.fullmatch(r"interface (\S+): network is down", failed)
     there = down is not None and any(name == down[1] for _, name in socket.if_nameindex())
     return f"; `ip link set {down[1]} up` changes that" if down is not None and there else ""
-
-
-def _written(path: Path, suffixes: tuple[str, ...], what: str, captures: Sequence[str]) -> None:
-    """Refuse a file that cannot be written, or that is read."""
-    if path.suffix not in suffixes:
-        raise TidegateError(f"{path}: a {what} has a name with {' or '.join(suffixes)}; give such a name")
-    if not path.parent.is_dir():
-        raise TidegateError(f"{path}: there is no folder {path.parent}; make it first")
-    _demand_apart(path, captures)
-
-
-def _demand_apart(path: Path, captures: Sequence[str | Path]) -> None:
-    """Refuse a file that is read."""
-    if any(path.exists() and Path(one).exists() and path.samefile(one) for one in captures if one != "-"):
-        raise TidegateError(f"{path}: is one of the captures, which it would replace; give another name")
 
 
 def monitor(
@@ -518,7 +507,10 @@ def monitor(
     ] = None,
     figure: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.png", help=f"Draw the round-trip times of the flows that are shown, {SHOWN} at most."),
+        typer.Option(
+            metavar="FILE.png",
+            help=f"Draw the round-trip times of the flows that are shown, {SHOWN} at most.",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -531,7 +523,7 @@ def monitor(
         (figure, (".png", ".svg", ".pdf"), "figure"),
     ):
         if path is not None:
-            _written(path, suffixes, what, [*captures, *behind] if captures else [])
+            demand_writable(path, suffixes, what, [*captures, *behind] if captures else [])
     if bool(captures) == bool(interfaces):
         raise typer.BadParameter("give captures, or interfaces with -i; `tidegate monitor --help` shows how")
     if captures and (duration is not None or metrics_addr is not None):
@@ -553,10 +545,10 @@ def monitor(
     given = [*(captures or interfaces), *behind]
     if captures and given.count("-") > 1:
         raise TidegateError("standard input (-) is given twice; give it once")
-    if captures and given_twice(given) is not None:
-        raise typer.BadParameter("a capture is given twice; give each once")
-    if interfaces and len(set(given)) < len(given):
-        raise typer.BadParameter("an interface is given twice; give each once")
+    if captures and (twice := given_twice(given)) is not None:
+        raise typer.BadParameter(f"{twice}: a capture is given twice; give each once")
+    if interfaces and (same := _repeated(given)) is not None:
+        raise typer.BadParameter(f"{same}: an interface is given twice; give each once")
     how: dict[str, Any] = {
         "rtt_rule": rtt_rule.value,
         "max_flows": max_flows,
@@ -587,6 +579,11 @@ def monitor(
         answer["warnings"].append(
             f"--match {match} found no flow; it is looked for in protocol, address and port"
         )
+    for warning in answer["warnings"]:
+        sys.stderr.write(f"warning: {warning}\n")
+    if not as_json:
+        # Before the files: where one cannot be written, what was watched is not lost.
+        monitor_table.show(*_cells(flows[:top]), _summary(answer, len(flows), top))
     if parquet is not None:
         with replacing(parquet) as file:
             frame(answer).write_parquet(file)
@@ -594,22 +591,10 @@ def monitor(
         drawn = draw(flows[:top])
         with replacing(figure) as file:
             drawn.savefig(file, dpi=150, format=figure.suffix[1:])
-    for warning in answer["warnings"]:
-        sys.stderr.write(f"warning: {warning}\n")
     if as_json:
         from tidegate.cli.output import print_json
 
         print_json(answer)
-    else:
-        from rich.console import Console
-
-        width = None if sys.stdout.isatty() else monitor_table.UNLIMITED
-        console = Console(highlight=False, markup=False, width=width)
-        table, left_out = _table(flows[:top], console.width)
-        console.print(table)
-        print(_summary(answer, len(flows), top))
-        if left_out:
-            print(f"without {', '.join(left_out)}: the terminal has {console.width} columns")
     if interfaces and answer["failed"] is not None:
         from tidegate.cli.output import FAILED
 
@@ -685,7 +670,7 @@ def _of_interfaces(
             if metrics is not None:
                 metrics.answer, metrics.flows = answer, flows[:top]
             if live is not None:
-                table, _ = _table(flows[:top], console.width, now)
+                table, _ = monitor_table.table(*_cells(flows[:top], now), console.width)
                 live.update(Group(table, _summary(answer, count, top)), refresh=True)
 
         interrupted, failed = _watch_interfaces(watched, duration, interval, match, look)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -48,3 +49,16 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> 
     for row in rows:
         found.add_row(*(row[place] for place in kept))
     return found, [name for place, name in enumerate(columns) if place not in kept]
+
+
+def show(columns: Sequence[str], rows: Sequence[Sequence[str]], summary: str) -> None:
+    """Print the table, what is said below it, and what there was no room for."""
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() else UNLIMITED
+    console = Console(highlight=False, markup=False, width=width)
+    found, left_out = table(columns, rows, console.width)
+    console.print(found)
+    print(summary)
+    if left_out:
+        print(f"without {', '.join(left_out)}: the terminal has {console.width} columns")
