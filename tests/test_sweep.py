@@ -476,6 +476,9 @@ def test_what_cannot_be_tuned(tmp_path: Path) -> None:
         ("mtu=600:9000:lin", "stands `log` or nothing"),
         ("ecn=on:off", "ecn is not a number"),
         ("mut=1:2", "did you mean 'mtu'?"),
+        ("mtu=0:9000", "mtu is 0; give a number "),
+        ("schemes=plain,fiar", "schemes is 'fiar'; did you mean 'fair'?"),
+        ("congestion_control=cubic,cubic", "a value is given twice"),
     ):
         with pytest.raises(TidegateError) as raised:
             tune.Range.parse(text, one)

@@ -75,12 +75,16 @@ class Range:
         if ":" not in values:
             choices = tuple(value.strip() for value in values.split(","))
             for choice in choices:
-                converted(name, choice, defaults[name], "--range")
+                one.check({name: converted(name, choice, defaults[name], "--range")})
+            if len(set(choices)) < len(choices):
+                raise TidegateError(f"--range {text}: a value is given twice")
             return cls(name, choices=choices)
         low, high, *rest = values.split(":")
         if rest not in ([], ["log"]):
             raise TidegateError(f"--range {text}: after low:high stands `log` or nothing")
         ends = [converted(name, end, defaults[name], "--range") for end in (low, high)]
+        for end in ends:
+            one.check({name: end})
         ends = [end[0] if isinstance(end, tuple) else end for end in ends]
         if any(isinstance(end, bool | str) for end in ends):
             raise TidegateError(
