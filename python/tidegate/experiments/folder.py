@@ -171,9 +171,7 @@ class Work:
 
     def finish(self, answer: dict[str, Any], figure: bytes | None, report: str | None = None) -> Path:
         """Put the run in its place, with its figure (PNG) and report. Without a figure it is one that was interrupted, and does not
-        take a complete one's place.
-
-        If that fails, it is left beside its place for `--resume`.
+        take a complete one's place. If that fails, it is left beside its place for `--resume`.
         """
         try:
             return self._finish(answer, figure, report)
@@ -597,11 +595,13 @@ def resumed(folder: Path, answer: dict[str, Any], cases: Iterable[str]) -> tuple
     if other := differences(there["parameters"], wanted["parameters"]):
         raise TidegateError(f"{folder} is a run with {other}; {again}")
     if not there.get("interrupted") and there.get("seeds") != wanted["seeds"]:
-        # What is not asked for would be lost.
         raise TidegateError(
             f"{folder} holds a complete run with {differences(there, {**there, 'seeds': wanted['seeds']})}; {again}"
         )
-    found = [one for one in complete(there) if one.seed in answer["seeds"]]
+    found = complete(there)
+    if lost := sorted({one.seed for one in found} - set(answer["seeds"])):
+        few = f"{', '.join(map(str, lost[:5]))}{', ...' * (len(lost) > 5)}"
+        raise TidegateError(f"{folder} has runs with seed {few} that are done, and would be lost; {again}")
     done = {(one.case, one.seed) for one in found}
     whole = all((case, seed) in done for case in cases for seed in answer["seeds"])
     _demand_files(folder, there.get("files"), wanted["files"], ("tidegate",) if whole else wanted["files"])
