@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 from tidegate.claims import Claim, Row
-from tidegate.experiments import run
+from tidegate.experiments import Run, run
 from tidegate.experiments.registry import find
 from tidegate.systems.separation import behaviour
 from tidegate.systems.separation.behaviour import FIGURES, KNOWN, PERIOD_S, Observed, figures, told
@@ -347,3 +347,58 @@ def test_a_run_of_small_tables_has_the_reference_beside() -> None:
         {**find("separation.memory").parameters(quick=True), "bits": (6,), "patience_ms": (2000.0,)}
     )
     assert [case.name for case in plan.cases] == ["50-18", "2000-6"]
+
+
+@pytest.mark.parametrize("leg", memory.LEGS)
+def test_samples_and_times_of_a_flow_are_those_of_its_long_leg(leg: str) -> None:
+    """A long round-trip time on the sender's side is in the handshake's sample alone, one on the receiver's in all."""
+    bed = memory.Bed(14, 50.0, 6, 20.0, 5.0, leg)
+    row = bed.row(bed.network(3).run("5 s", seed=3, progress=False))
+    long = sum(rtt > memory.LONG_RTT_MS for rtt in bed.rtts_ms)
+    assert 0 < long < 6
+    assert row["samples_short"] + row["samples_long"] == row["samples"]
+    assert row["samples_long"] == long if leg == "sender" else row["samples_long"] > 100 * long
+    for p50, p95, rtt in zip(row["rtts_ms_p50"], row["rtts_ms_p95"], bed.rtts_ms, strict=True):
+        # And the wait in a queue of at most 40 ms.
+        assert (rtt if leg == "receiver" else 0) < p50 <= p95 < (rtt if leg == "receiver" else 0) + 41
+
+
+def test_errors_of_round_trip_times_are_beside_the_reference_s() -> None:
+    rows = [
+        {
+            "patience_ms": 50.0,
+            "cells": 2 << bits,
+            "memory_kib": kib,
+            "seed": 1,
+            "samples": 1,
+            "rtts_ms_p50": own,
+        }
+        for bits, kib, own in ((12, 96.0, [11.0, None, 20.0]), (18, 6144.0, [10.0, 5.0, 20.0]))
+    ]
+    assert memory._errors(rows, "rtts_ms_p50") == {50.0: {96.0: pytest.approx(0.095), 6144.0: 0.0}}
+
+
+def test_small_tables_find_fewer_flows_and_small_sketches_find_them_late() -> None:
+    def found(table: str, bits: int) -> Row:
+        bed = memory.TableBed(table, bits)
+        return bed.row(bed.network(1).run("6 s", seed=1, progress=False))
+
+    # All places are taken, or nearly none of the flows is without one.
+    assert found("flows", 5)["found"] == 64
+    assert found("flows", 10)["found"] > 0.99 * memory.TRANSFERS
+    small, large = found("sketch", 4), found("sketch", 14)
+    assert large["false_long"] == large["early"] == large["late"] == 0
+    assert small["late"] > 0.2
+    assert small["false_long"] + small["early"] > 0
+
+
+def test_the_figure_of_tables_has_a_panel_for_each() -> None:
+    rows: list[Row] = [
+        {"table": "flows", "memory_kib": 12.0, "flows": 300, "found": 60},
+        {"table": "sketch", "memory_kib": 3.0, "flows": 300, "false_long": 0.0, "early": 0.1, "late": 0.2},
+    ]
+    runs = [Run(row["table"], 1, [{**row, "seed": 1}], {}) for row in rows]
+    flows, sketch = memory._draw(runs).axes
+    assert [np.asarray(line.get_ydata()).tolist() for line in flows.lines] == [[20]]
+    assert [np.asarray(line.get_ydata()).tolist() for line in sketch.lines] == [[0], [10], [20]]
+    assert len(memory._draw([]).axes) == 1
