@@ -23,16 +23,28 @@ from tidegate.systems.separation.claims import judged
 from tidegate.systems.separation.experiments import bufferbloat, memory, rebalance, testbed, udp
 from tidegate.systems.separation.experiments.long_flows import Workload, processor_sharing, workload
 
-NAMES = ("rebalance", "bufferbloat", "udp", "mix", "memory", "two")
-"""Those whose claims hold in their quick form."""
+MISSED = {
+    "rebalance": [],
+    "bufferbloat": [],
+    "udp": [],
+    "mix": [],
+    "memory": [],
+    "two": [],
+    # At 50 Mbit/s the least buffer of a class is longer; two runs of each control do not tell how many of ten are recognised.
+    "fct": ["delay"],
+    "cca": ["each"],
+}
+"""By experiment, claims of ours that do not hold in its quick form."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", MISSED)
 def test_quick_runs_hold(name: str, tmp_path: Path) -> None:
     experiment = find(f"separation.{name}")
     made = run(experiment.name, experiment.parameters(quick=True), seeds=[1], out=tmp_path / "out")
-    assert [claim["id"] for claim in made["claims"] if claim["of"] == "ours" and not claim["holds"]] == []
+    assert [
+        claim["id"] for claim in made["claims"] if claim["of"] == "ours" and not claim["holds"]
+    ] == MISSED[name]
     assert (tmp_path / "out" / "figure.png").exists()
 
 
