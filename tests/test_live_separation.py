@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
 
+import polars as pl
 import pytest
 
-from live import again_if_disturbed, needs_iperf3, needs_namespaces, undisturbed, watched
+from live import (
+    Attempt,
+    again_if_disturbed,
+    held,
+    namespaces,
+    needs_iperf3,
+    needs_namespaces,
+    undisturbed,
+    wait_for,
+    watched,
+)
+from tidegate.experiments import run
+from tidegate.experiments.registry import find
 from tidegate.network import Network
 from tidegate.results import Result
+from tidegate.systems.separation.experiments.rebalance import PHASES
 from tidegate.systems.separation.routers.simulated import SimulatedRouter
 from tidegate.systems.separation.setup import separation
 
@@ -70,3 +88,63 @@ def test_real_hosts_have_equal_shares_whatever_their_round_trip_times() -> None:
         spent = own["time_s"][-1] - own["time_s"][0]
         rate = 8 * (own["bytes_received"][-1] - own["bytes_received"][0]) / spent
         assert rate == pytest.approx(SHARE, rel=0.05)
+
+
+def left() -> list[str]:
+    """What a run that does not clean up would leave on this machine: namespaces, devices, queues."""
+    commands = (["netns", "list"], ["-o", "link", "show"])
+    texts = [
+        subprocess.run(["ip", *words], check=True, capture_output=True, text=True).stdout
+        for words in commands
+    ]
+    queues = subprocess.run(["tc", "qdisc", "show"], check=True, capture_output=True, text=True).stdout
+    named = [line.split(": ")[1] for line in texts[1].splitlines()]
+    return [
+        line
+        for line in [*texts[0].splitlines(), *named, *queues.splitlines()]
+        if "tidegate" in line or "7d1" in line
+    ]
+
+
+@needs_namespaces
+@needs_iperf3
+@pytest.mark.slow
+@again_if_disturbed
+def test_flows_are_degraded_and_recover_behind_a_linux_router(tmp_path: Path) -> None:
+    """`separation.rebalance` with `router=linux`, from the flows' start to their rows; then nothing of it is left."""
+    experiment = find("separation.rebalance")
+    given = {
+        "schemes": ("guarantee",),
+        "router": "linux",
+        "rate_mbps": 20.0,
+        "unit_s": 6.0,
+        "sample_ms": 50.0,
+    }
+    spaces, kept, before = namespaces(), held(os.getpid()), left()
+    made = run(
+        experiment.name,
+        {**experiment.parameters(quick=True), **given},
+        backend="live",
+        seeds=[1],
+        out=tmp_path / f"out{Attempt.number}",
+    )
+    (tables,) = (tmp_path / f"out{Attempt.number}" / "tables").iterdir()
+    live = pl.read_parquet(tables / "live.parquet")
+    watched(SimpleNamespace(live=live, warnings=[]))  # type: ignore[arg-type]
+    rows = made["rows"]
+    assert {"r1 eth0", "r1 eth1"} <= set(live["where"])
+    assert [row["phase"] for row in rows] == list(PHASES)
+    flows = [[row[f"flow_{number}_mbps"] for number in (1, 2, 3)] for row in rows]
+    assert [[rate is not None for rate in of] for of in flows] == [
+        [number < there for number in range(3)] for there in (1, 2, 2, 2, 3, 3, 2)
+    ]
+    for row, rates in zip(rows, flows, strict=True):
+        # No more than the link carries, and each flow has some of it.
+        assert 10 < sum(rate or 0 for rate in rates) < 20 * 1448 / 1514 * 1.1
+        assert row["link_use"] > 0.5
+        assert min(rate for rate in rates if rate is not None) > 0.5
+    # Who is degraded has less than the other, by its sender's link: to a fifth, and to three tenths.
+    assert flows[2][1] < 0.6 * flows[2][0]
+    assert flows[3][0] < 0.7 * flows[3][1]
+    assert wait_for(lambda: namespaces() <= spaces and held(os.getpid()) <= kept)
+    assert left() == before
