@@ -230,7 +230,9 @@ def test_no_space_on_the_way_keeps_what_is_done(tmp_path: Path, monkeypatch: pyt
         ):
             run_at(out, seeds=[1, 2, 3])
     assert written(tmp_path) == ["run"]
-    with pytest.raises(TidegateError, match=r"runs with seed 1 that are done, and would be lost; give the same, or"):
+    with pytest.raises(
+        TidegateError, match=r"runs with seed 1 that are done, and would be lost; give the same, or"
+    ):
         run_at(out, seeds=[2, 3], resume=True)
     assert [row["seed"] for row in run_at(out, seeds=[1, 2, 3], resume=True)["rows"]] == [1, 2, 3]
 
