@@ -27,8 +27,8 @@ def compare(
         list[str],
         typer.Argument(
             metavar="A B...",
-            help="Folders of runs, schemes (fifo, codel, fq_codel, drr, meter, aqm, pacing, stamping, separation), "
-            "experiments (also ./my.py:function), or revisions (rev:HASH). The others are compared with the first.",
+            help="Folders of runs, schemes (fifo, codel, fq_codel, drr, meter, aqm, pacing, stamping, separation, "
+            "also ./my.py:scheme), experiments (also ./my.py:function), or revisions (rev:HASH). The others are compared with the first.",
         ),
     ],
     experiment: Annotated[

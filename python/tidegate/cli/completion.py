@@ -36,8 +36,8 @@ MOST_SOURCE = 1 << 20
 SCENARIOS = "reference.scenarios"
 """The experiment that `compare` runs for schemes."""
 SHELLS = ("bash", "zsh", "fish")
-GROUPS = ("tidegate.systems", "tidegate.experiments")
-"""Entry points of packages that bring experiments, as `experiments.packages` has them, which takes long to import."""
+GROUPS = ("tidegate.systems", "tidegate.experiments", "tidegate.schemes")
+"""Entry points of packages that bring experiments and schemes, as `experiments.packages` has them, which takes long to import."""
 AGGREGATES = ("median", "mean", "min", "max", "p95", "p99")
 OF_A_RUN = ("case", "seed")
 MOST_RUN = 8 << 20
@@ -164,6 +164,8 @@ def _values(parameter: Parameter, start: str, arguments: list[str], words: list[
         known = experiments()
         schemes = [(one, "A scheme") for one in known[SCENARIOS].parameters["schemes"]]
         yield from _matching(start, [*schemes, *_summaries(known), ("rev:", "A revision of git")])
+        path = start.partition(":")[0]
+        yield from _matching(start, ((f"{path}:{name}", "A scheme") for name in _schemes_of(path)))
         yield from _own(start)
     elif kind == "FILE.py:FUNCTION":
         yield from _own(start)
@@ -254,6 +256,8 @@ def _experiment(arguments: list[str], words: list[str]) -> About | None:
         if name in known[SCENARIOS].parameters["schemes"]:
             return known[SCENARIOS]
         path, _, function = name.partition(":")
+        if function in _schemes_of(path):
+            return known[SCENARIOS]
         own = _of_file(path)
         if function in own or len(own) == 1:
             return own[function or next(iter(own))]
@@ -342,6 +346,26 @@ def _of_file(name: str) -> Known:
                             columns,
                         )
     return found
+
+
+def _schemes_of(name: str) -> list[str]:
+    """The schemes of a file, or of a system's folder. It is read, not run."""
+    path = Path(name).expanduser()
+    file = path if path.suffix == ".py" else path / "setup.py"
+    with suppress(OSError, ValueError, SyntaxError, RecursionError):
+        if file.is_file():
+            calls = [
+                (one.targets[0], one.value.func)
+                for one in ast.parse(limited(file, MOST_SOURCE)).body
+                if isinstance(one, ast.Assign) and isinstance(one.value, ast.Call)
+            ]
+            return [
+                target.id
+                for target, called in calls
+                if isinstance(target, ast.Name)
+                and "Scheme" in (getattr(called, "id", ""), getattr(called, "attr", ""))
+            ]
+    return []
 
 
 def _registered(function: ast.FunctionDef) -> tuple[str, list[str]] | None:

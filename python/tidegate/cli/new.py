@@ -33,7 +33,11 @@ def system(name: Name, folder: Dir = Path(), as_json: Json = False) -> None:
     place = new_system(name, folder)
     _tell(
         place,
-        [f"tidegate run {_command(place)}:threshold --quick", f"python -m pytest {place}"],
+        [
+            f"tidegate run {_command(place)}:threshold --quick",
+            f"tidegate compare {_command(place)}:scheme fifo codel --set scenarios=access",
+            f"python -m pytest {place}",
+        ],
         as_json,
     )
 

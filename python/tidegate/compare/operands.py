@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidegate import experiments, scenarios
+from tidegate import experiments
 from tidegate._core import TidegateError
 from tidegate._core import __version__ as version
 from tidegate.compare import revisions
@@ -17,6 +17,7 @@ from tidegate.compare.alike import Side
 from tidegate.experiments import digests, files
 from tidegate.experiments.folder import RECORD, interrupted, read_record, versions
 from tidegate.experiments.input_file import identity, recorded
+from tidegate.scenarios import own
 from tidegate.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -48,10 +49,10 @@ class Asked:
 
 def sides(words: Sequence[str], asked: Asked) -> list[Side]:
     """The sides of a comparison, in order; what has not been run is run, in folders below `asked.out`."""
-    schemes = [word for word in words if word in scenarios.SCHEMES]
     for word in words:
         # Everything is known to be possible before anything runs.
         _demand_known(word, asked)
+    schemes = [word for word in words if own.is_scheme(word)]
     on = _schemes(schemes, asked) if schemes else {}
     found = []
     alike: Counter[str] = Counter()
@@ -62,7 +63,7 @@ def sides(words: Sequence[str], asked: Asked) -> list[Side]:
             found.append(_of_folder(word))
         elif word.startswith(revisions.PREFIX):
             assert asked.experiment is not None
-            folder = revisions.run(
+            there = revisions.run(
                 word,
                 asked.experiment,
                 asked.settings,
@@ -73,25 +74,25 @@ def sides(words: Sequence[str], asked: Asked) -> list[Side]:
                 asked.threads,
                 asked.resume,
             )
-            record = read_record(folder)
+            record = read_record(there)
             _warn(word, record, asked)
             found.append(_of_record(word, record))
         else:
             # Experiments of one name, as of two versions of a file, have a folder each.
             name = experiments.find(word).name
             alike[name] += 1
-            own = name if alike[name] == 1 else f"{name}-{alike[name]}"
-            found.append(_of_record(word, _run(word, list(asked.settings), asked, own)))
+            folder = name if alike[name] == 1 else f"{name}-{alike[name]}"
+            found.append(_of_record(word, _run(word, list(asked.settings), asked, folder)))
     return found
 
 
 def is_folder(word: str) -> bool:
     """Whether a word is the folder of a run, for which nothing is run."""
-    return word not in scenarios.SCHEMES and (Path(word) / RECORD).exists()
+    return word not in own.names() and (Path(word) / RECORD).exists()
 
 
 def _demand_known(word: str, asked: Asked) -> None:
-    if word in scenarios.SCHEMES or is_folder(word):
+    if word in own.names() or is_folder(word):
         return
     if word.startswith(revisions.PREFIX):
         if asked.experiment is None:
@@ -102,15 +103,31 @@ def _demand_known(word: str, asked: Asked) -> None:
         return
     if Path(word).is_dir() and not files.is_system(Path(word)):
         read_record(Path(word))
-    known = f"give a run's folder, an experiment, a revision (rev:HASH), or a scheme: {', '.join(scenarios.SCHEMES)}"
+    known = (
+        f"give a run's folder, an experiment, a revision (rev:HASH), or a scheme: {', '.join(own.names())}"
+    )
     if files.is_reference(word) and not files.path_of(word).exists():
         raise TidegateError(f"{word}: there is no such folder or file; {known}")
+    if own.is_scheme(word):
+        own.given(word)
+        return
     if "." in word or files.is_reference(word):
-        experiments.find(word)
+        _demand_experiment(word)
         return
     raise TidegateError(
-        f"there is nothing to compare called {word!r}; {did_you_mean(word, scenarios.SCHEMES)}{known}"
+        f"there is nothing to compare called {word!r}; {did_you_mean(word, own.names())}{known}"
     )
+
+
+def _demand_experiment(word: str) -> None:
+    """Refuse what is no experiment; of a file that has schemes, those are named too."""
+    schemes = own.schemes_beside(word)
+    try:
+        experiments.find(word)
+    except TidegateError as error:
+        path = files.parted(word)[0]
+        also = f"; its schemes are {', '.join(f'{path}:{name}' for name in schemes)}" if schemes else ""
+        raise TidegateError(f"{error}{also}") from None
 
 
 def _of_folder(word: str) -> Side:
@@ -192,14 +209,14 @@ def _schemes(names: list[str], asked: Asked) -> dict[str, Side]:
     """All schemes on the same scenarios, in one run; a case is then a scenario."""
     if any(setting.startswith("schemes=") for setting in asked.settings):
         raise TidegateError("the schemes are those that are compared; leave --set schemes out")
-    record = _run(ON_SCENARIOS, [*asked.settings, f"schemes={','.join(dict.fromkeys(names))}"], asked)
+    record = _run(ON_SCENARIOS, [*asked.settings, f"schemes={','.join(names)}"], asked)
     shared = {name: value for name, value in record["parameters"].items() if name != "schemes"}
     found = {}
-    for name in names:
+    for name, scheme in zip(names, own.distinct(map(own.given, names)), strict=True):
         rows = [
             {**{k: v for k, v in row.items() if k not in ("scheme", "scenario")}, "case": row["scenario"]}
             for row in record["rows"]
-            if row["scheme"] == name
+            if row["scheme"] == str(scheme)
         ]
         found[name] = Side(name, ON_SCENARIOS, "sim", shared, rows, version)
     return found

@@ -28,7 +28,7 @@ def of_experiment(name: str) -> dict[str, str]:
     file = Path(inspect.unwrap(find(name).plan).__code__.co_filename).resolve()
     if file.is_relative_to(user_code.PACKAGE):
         return {"tidegate": of_tidegate()}
-    return {"tidegate": of_tidegate(), "experiment": _of_file(file)}
+    return {"tidegate": of_tidegate(), "experiment": of_file(file)}
 
 
 @cache
@@ -38,7 +38,7 @@ def of_tidegate() -> str:
 
 
 @cache
-def _of_file(file: Path) -> str:
+def of_file(file: Path) -> str:
     """Of a file, what is beside it and what it imports from below; or of the package that it is in."""
     top = file.parent
     while (top / "__init__.py").exists():

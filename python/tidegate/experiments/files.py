@@ -26,6 +26,9 @@ from tidegate.experiments.registry import Experiment
 from tidegate.files import read_start
 from tidegate.suggest import did_you_mean
 
+SETUP = "setup.py"
+"""The file of a system's folder that puts the system into a network."""
+
 
 def is_reference(name: str) -> bool:
     """Whether a name is that of a file or a folder, and not of an experiment that is registered."""
@@ -34,11 +37,11 @@ def is_reference(name: str) -> bool:
 
 def path_of(name: str) -> Path:
     """The file or folder of a reference."""
-    return Path(_parted(name)[0])
+    return Path(parted(name)[0])
 
 
-def _parted(name: str) -> tuple[str, str]:
-    """The path of a reference, and the function behind `:` or nothing."""
+def parted(name: str) -> tuple[str, str]:
+    """The path of a reference, and the name behind `:` or nothing."""
     text, _, function = name.partition(":") if re.search(r":\w+$", name) else (name, "", "")
     return text, function
 
@@ -50,7 +53,7 @@ def is_system(path: Path) -> bool:
 
 def of_reference(name: str) -> list[Experiment]:
     """The experiments of a file or folder, or the one that is named behind `:`."""
-    text, function = _parted(name)
+    text, function = parted(name)
     path = Path(text)
     found: dict[str, Experiment] = {}
     for file in _files(path):
@@ -75,6 +78,19 @@ def one_of_reference(name: str) -> Experiment:
         names = ", ".join(f"{name}:{one.plan.__name__}" for one in found)
         raise TidegateError(f"{name} has {len(found)} experiments; give one of {names}")
     return found[0]
+
+
+def module_of(name: str) -> tuple[Path, ModuleType]:
+    """The file of a reference, of a system's folder its `setup.py`, and its module. The folder is entered."""
+    path = path_of(name)
+    _files(path)
+    file = path / SETUP if path.is_dir() else path
+    if not file.is_file():
+        raise TidegateError(f"{path} has no {SETUP}; give a file of Python")
+    file = file.resolve()
+    demand_own(file)
+    roots.enter(_top(file))
+    return file, _module(file)[0]
 
 
 def _files(path: Path) -> list[Path]:

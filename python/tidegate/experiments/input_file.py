@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from tidegate._core import TidegateError
+from tidegate.experiments import own
+from tidegate.experiments.own import Own
 from tidegate.files import read_start, why
 
 MOST_BYTES = 16 << 20
@@ -102,13 +104,15 @@ class File:
 
 
 def recorded(value: Any) -> Any:
-    """Values as a record has them: of a file path and digest.
+    """Values as a record has them: of a file path and digest, of what is the user's own its name too.
 
     >>> recorded({"trace": InputFile("my.trace", "1f2e")})
     {'trace': {'path': 'my.trace', 'sha256': '1f2e'}}
     """
     if isinstance(value, InputFile):
         return {"path": value.path, "sha256": value.sha256}
+    if isinstance(value, Own):
+        return value.recorded()
     if isinstance(value, Mapping):
         return {key: recorded(one) for key, one in value.items()}
     return type(value)(map(recorded, value)) if isinstance(value, list | tuple) else value
@@ -123,7 +127,11 @@ def _is_recorded(value: Any) -> bool:
 
 
 def recalled(value: Any, most: int = MOST_BYTES) -> Any:
-    """A file of a record, which is not read before its content is asked for; other values as they are."""
+    """A value of a record as an experiment takes it. A file is not read before its content is asked for, and no code of the user's is run."""
+    if isinstance(value, list):
+        return tuple(recalled(one, most) for one in value)
+    if own.is_recorded(value):
+        return Own(**value)
     return InputFile(value["path"], value["sha256"], _most=most) if _is_recorded(value) else value
 
 
@@ -141,12 +149,24 @@ def identity(value: Any) -> Any:
 
 
 def as_given(value: Any) -> Any:
-    """A recorded value as the command line takes it: of a file its path."""
+    """A recorded value as the command line takes it: of a file its path, and of a list its values.
+
+    >>> as_given(["fifo", {"name": "red", "source": "/home/me/red.py:scheme", "files": "1f2e"}])
+    'fifo,/home/me/red.py:scheme'
+    """
+    if isinstance(value, list | tuple):
+        return ",".join(str(as_given(one)) for one in value)
+    if own.is_recorded(value):
+        return value["source"]
     return value["path"] if _is_recorded(value) else value
 
 
 def in_words(value: Any) -> Any:
     """A recorded value in a table."""
+    if isinstance(value, list | tuple):
+        return ", ".join(str(in_words(one)) for one in value)
+    if own.is_recorded(value):
+        return f"{value['source']} (files {value['files']})"
     return f"{value['path']} (SHA-256 {value['sha256']})" if _is_recorded(value) else value
 
 

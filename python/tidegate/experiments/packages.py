@@ -1,10 +1,13 @@
-"""Experiments and systems of other packages that are installed, by their entry points.
+"""Experiments, systems and schemes of other packages that are installed, by their entry points.
 
     [project.entry-points."tidegate.systems"]
     blink = "blink"                      # a package of the shape of a system: its experiments are in blink.experiments
 
     [project.entry-points."tidegate.experiments"]
     rates = "mylab.rates"                # a module with @experiment, or a function: mylab.rates:rates
+
+    [project.entry-points."tidegate.schemes"]
+    red = "mylab.red:scheme"             # a tidegate.scenarios.Scheme
 
 A package that cannot be loaded is left out, with one message; the others are there all the same.
 """
@@ -16,12 +19,14 @@ import importlib.util
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from typing import Any
 
 from tidegate._core import TidegateError
-from tidegate.experiments import registry, user_code
+from tidegate.experiments import registry, roots, user_code
 
 SYSTEMS = "tidegate.systems"
 EXPERIMENTS = "tidegate.experiments"
+SCHEMES = "tidegate.schemes"
 
 
 @cache
@@ -29,7 +34,7 @@ def load() -> tuple[str, ...]:
     """Load what other packages bring, once; what could not be loaded, in words."""
     broken = []
     for group, one in [
-        (kind, entry) for kind in (SYSTEMS, EXPERIMENTS) for entry in entry_points(group=kind)
+        (kind, entry) for kind in (SYSTEMS, EXPERIMENTS, SCHEMES) for entry in entry_points(group=kind)
     ]:
         before = dict(registry._registry)
         try:
@@ -45,11 +50,12 @@ def load() -> tuple[str, ...]:
 
 
 def _load(group: str, one: EntryPoint) -> None:
-    spec = importlib.util.find_spec(one.module.partition(".")[0])
-    if spec is None:
-        raise TidegateError(f"there is no module {one.module}")
-    for folder in spec.submodule_search_locations or [str(Path(spec.origin or "").parent)]:
-        user_code.add_root(Path(folder))
+    if group == SCHEMES:
+        there = schemes().get(one.name)
+        if there is None or there != one:
+            raise TidegateError(f"there is a scheme {one.name} already")
+        return
+    _demand_there(one)
     if group == SYSTEMS:
         if one.name in registry.system_names():
             raise TidegateError(f"there is a system {one.name} already")
@@ -61,6 +67,41 @@ def _load(group: str, one: EntryPoint) -> None:
         if not callable(loaded):
             raise TidegateError(f"{one.value} is not a function")
         registry.experiment(one.name)(loaded)
+
+
+@cache
+def schemes() -> dict[str, EntryPoint]:
+    """Schemes by their names: the first of each, but for names of Tidegate's own."""
+    from tidegate.scenarios.schemes import SCHEMES as own
+
+    found: dict[str, EntryPoint] = {}
+    for one in entry_points(group=SCHEMES):
+        if one.name not in own:
+            found.setdefault(one.name, one)
+    return found
+
+
+def scheme_of(name: str) -> tuple[Path, Any]:
+    """The file of a package's scheme, and what the entry point names."""
+    one = schemes()[name]
+    roots.enter(None)
+    try:
+        _demand_there(one)
+        found = one.load()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise TidegateError(f"{_package(one)} ({SCHEMES}: {one.name} = {one.value}): {_why(error)}") from None
+    return Path(importlib.import_module(one.module).__file__ or ""), found
+
+
+def _demand_there(one: EntryPoint) -> None:
+    """Refuse a package that is not there; its files are users' code from now on."""
+    spec = importlib.util.find_spec(one.module.partition(".")[0])
+    if spec is None:
+        raise TidegateError(f"there is no module {one.module}")
+    for folder in spec.submodule_search_locations or [str(Path(spec.origin or "").parent)]:
+        user_code.add_root(Path(folder))
 
 
 def _adopt(one: EntryPoint) -> None:

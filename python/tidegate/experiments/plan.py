@@ -14,6 +14,7 @@ from tidegate import units
 from tidegate._core import TidegateError
 from tidegate.claims import Claim, Row
 from tidegate.experiments import user_code
+from tidegate.experiments.own import Own
 from tidegate.network import Network
 from tidegate.results import Result
 
@@ -213,6 +214,8 @@ class OneOf:
     """In a parameter's annotation: the accepted names."""
 
     names: Collection[str] | Collection[int]
+    own: Callable[[str], str | Own] | None = None
+    """Finds what a word means that is of the user's, as `./my.py:scheme`; other words it gives back. `None`: there is nothing of the user's."""
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from tidegate import backends, systems, units
 from tidegate._core import TidegateError
 from tidegate.experiments import input_file, roots, user_code
 from tidegate.experiments.input_file import File, InputFile
+from tidegate.experiments.own import Own
 from tidegate.experiments.plan import MOST, AtLeast, Case, MayRepeat, OneOf, Plan
 from tidegate.suggest import did_you_mean, nearest
 
@@ -127,9 +128,24 @@ class Experiment:
             name: _about(name, default, annotations.get(name)) for name, default in self.samples().items()
         }
 
+    def owners(self) -> dict[str, OneOf]:
+        """Of each parameter that may name what is the user's own, what its annotation says of it."""
+        return {
+            name: bound
+            for name, annotation in self.annotations().items()
+            for bound in getattr(annotation, "__metadata__", ())
+            if isinstance(bound, OneOf) and bound.own is not None
+        }
+
     def with_files(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """The parameters, with the files read that are given by their paths. Raises `TidegateError` for what is no such file."""
+        """The parameters, with the files read that are given by their paths, and what is the user's own found.
+
+        Raises `TidegateError` for what is no such file, or is not there.
+        """
         found = dict(parameters)
+        for name, bound in self.owners().items():
+            if name in found:
+                found[name] = _with_own(name, found[name], bound)
         for name, file in self.files().items():
             if isinstance(path := found.get(name), str | os.PathLike):
                 found[name] = _read(name, path, file)
@@ -140,8 +156,10 @@ class Experiment:
 
         Raises `TidegateError` for a value of another kind.
         """
+        most = {name: file.most for name, file in self.files().items()}
         found = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in parameters.items()
+            name: input_file.recalled(value, most.get(name, input_file.MOST_BYTES))
+            for name, value in parameters.items()
         }
         samples = self.samples()
         for name, value in found.items():
@@ -149,9 +167,6 @@ class Experiment:
                 raise TidegateError(
                     f"{self.name}: {name} is {value!r:.60}, which is no value of this parameter"
                 )
-        for name, file in self.files().items():
-            if name in found:
-                found[name] = input_file.recalled(found[name], file.most)
         return found
 
     @property
@@ -194,13 +209,13 @@ def _as_annotated(default: Any, annotation: Any) -> Any:
 
 
 def _is_like(value: Any, sample: Any) -> bool:
-    """Whether a value is of a parameter's kind; whole numbers and others are one kind."""
+    """Whether a value is of a parameter's kind; whole numbers and others are one kind, and what is the user's own stands for a name."""
     if isinstance(sample, File):
         return True
     if isinstance(sample, tuple):
         return isinstance(value, tuple) and all(_is_like(one, sample[0]) for one in value)
     kinds: tuple[type, ...] = (int, float) if type(sample) in (int, float) else (type(sample),)
-    return type(value) in kinds
+    return type(value) in kinds or (isinstance(value, Own) and isinstance(sample, str))
 
 
 def _file_of(annotation: Any) -> File | None:
@@ -216,14 +231,25 @@ def _read(name: str, path: str | os.PathLike[str], file: File) -> InputFile:
         raise TidegateError(f"{name}: {error}") from None
 
 
+def _with_own(name: str, value: Any, bound: OneOf) -> Any:
+    """A parameter's value, with what is the user's own found."""
+    if isinstance(value, tuple | list):
+        return tuple(_with_own(name, one, bound) for one in value)
+    try:
+        return bound.own(value) if bound.own is not None and isinstance(value, str) else value
+    except TidegateError as error:
+        raise TidegateError(f"{name}: {error}") from None
+
+
 def _wrong(value: Any, bounds: Collection[OneOf | AtLeast | MayRepeat | File]) -> str | None:
     """The cure for an invalid value of a parameter."""
     for bound in bounds:
         if isinstance(bound, File):
             return None if value is None or isinstance(value, InputFile) else "give the path of a file"
         if isinstance(bound, OneOf):
-            known = ", ".join(map(str, bound.names))
-            return None if value in bound.names else f"{did_you_mean(value, bound.names)}known are {known}"
+            known = ", ".join(map(str, bound.names)) + (", or yours, as ./my.py:NAME" if bound.own else "")
+            right = value in bound.names or (isinstance(value, Own) and bound.own is not None)
+            return None if right else f"{did_you_mean(value, bound.names)}known are {known}"
         if isinstance(bound, MayRepeat):
             continue
         right = bound.least <= value <= bound.most
@@ -423,7 +449,7 @@ def with_settings(
         if names.count(name) > 1:
             raise TidegateError(f"--set {setting}: {name} is set twice; a list is written as {name}=1,2")
         parameters[name] = converted(name, text, samples[name])
-    return parameters
+    return one.with_files(parameters) if settings else parameters
 
 
 WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}

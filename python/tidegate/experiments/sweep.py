@@ -18,6 +18,7 @@ from tidegate.claims import Row
 from tidegate.experiments.answer import Answer
 from tidegate.experiments.input_file import InputFile, recorded
 from tidegate.experiments.landscape import Landscape
+from tidegate.experiments.own import Own
 from tidegate.experiments.plan import OF_RUN, Case, Plan, Run
 from tidegate.experiments.registry import Experiment, converted, find
 from tidegate.experiments.running import carry_out
@@ -49,7 +50,8 @@ def read_over(one: Experiment, texts: list[str], quick: bool = False) -> Over:
             raise TidegateError(one.no_parameter(name))
         if name in over:
             raise TidegateError(f"--over {text}: {name} is given twice; give all its values in one")
-        over[name] = [converted(name, value.strip(), defaults[name], "--over") for value in values.split(",")]
+        given = [converted(name, value.strip(), defaults[name], "--over") for value in values.split(",")]
+        over[name] = [one.with_files({name: value})[name] for value in given]
         if len({str(value) for value in over[name]}) < len(over[name]):
             raise TidegateError(f"--over {text}: a value is given twice")
     return over
@@ -62,9 +64,9 @@ def said(value: Any) -> str:
 
 def in_row(value: Any) -> Any:
     """A value as a row has it: a list of one is its one value, and a file its name with the begin of its digest."""
-    if isinstance(value, InputFile):
+    if isinstance(value, InputFile | Own):
         return str(value)
-    return value[0] if isinstance(value, tuple) and len(value) == 1 else value
+    return in_row(value[0]) if isinstance(value, tuple) and len(value) == 1 else value
 
 
 @dataclass(frozen=True)

@@ -72,10 +72,10 @@ class Range:
             raise TidegateError(
                 f"--range {text}: {name} is a file; --set one, or `tidegate sweep` over several"
             )
-        if ":" not in values:
+        if ":" not in values or one.owners().get(name):
             choices = tuple(value.strip() for value in values.split(","))
             for choice in choices:
-                one.check({name: converted(name, choice, defaults[name], "--range")})
+                one.check(one.with_files({name: converted(name, choice, defaults[name], "--range")}))
             if len(set(choices)) < len(choices):
                 raise TidegateError(f"--range {text}: a value is given twice")
             return cls(name, choices=choices)
@@ -513,10 +513,12 @@ class _Search:
             for one in there
         )
         points = [
-            {
-                one.name: one.value(trial.params[one.name], self._defaults[one.name])
-                for one in self._task.ranges
-            }
+            find(self._task.experiment).with_files(
+                {
+                    one.name: one.value(trial.params[one.name], self._defaults[one.name])
+                    for one in self._task.ranges
+                }
+            )
             for trial in asked
         ]
         fixed = {name: v for name, v in self._task.parameters.items() if name not in self._task.tuned}

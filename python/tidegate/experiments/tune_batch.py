@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from tidegate.experiments.input_file import recorded
 from tidegate.experiments.jobs import NotCarriedOut
 from tidegate.experiments.plan import Run
 from tidegate.experiments.record import MOST_BYTES, NOT_FINITE, not_finite, restore
@@ -84,7 +85,7 @@ class Journal:
 
     def begin(self, points: dict[str, dict[str, Any]]) -> None:
         """Take runs of these cases, each of the parameters of its trial."""
-        self._points = points
+        self._points = recorded(points)
 
     def had(self, case: str, seed: int) -> Run | None:
         """A run that is done."""

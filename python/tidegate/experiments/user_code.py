@@ -68,17 +68,18 @@ def is_defined(function: Any) -> bool:
     return code is not None and is_users(code.co_filename)
 
 
-def called(function: Callable[[Any], T], given: Any) -> T:
-    """What a user's function returns. Raises `TidegateError` for one that does not take one argument."""
+def called(function: Callable[..., T], *given: Any) -> T:
+    """What a user's function returns. Raises `TidegateError` for one that does not take so many arguments."""
     try:
-        inspect.signature(function).bind(given)
+        inspect.signature(function).bind(*given)
     except TypeError as error:
-        kind = type(given).__name__
-        raise TidegateError(f"{defined(function)} is called with one argument ({kind}): {error}") from None
+        count = "one argument" if len(given) == 1 else f"{len(given)} arguments"
+        kinds = ", ".join(type(one).__name__ for one in given)
+        raise TidegateError(f"{defined(function)} is called with {count} ({kinds}): {error}") from None
     except ValueError:
         # Some of C do not say what they take.
         pass
-    return function(given)
+    return function(*given)
 
 
 def _named(function: Any) -> tuple[str, CodeType | None]:

@@ -108,7 +108,7 @@ def command(record: Record) -> str:
     named = str(record.get("source") or record["experiment"]).removeprefix(PREFIX)
     words = ["tidegate", "sweep" if over else "run", named]
     for name, values in over.items():
-        words += ["--over", f"{name}={_values(values)}"]
+        words += ["--over", f"{name}={as_given(values)}"]
     landscape = record.get("landscape", {})
     for option in ("column", "by"):
         words += [f"--{option}", str(landscape[option])] if landscape.get(option) else []
@@ -119,8 +119,7 @@ def command(record: Record) -> str:
     words += ["--quick"] if quick else []
     for name, value in parameters.items():
         if name not in over and (name not in defaults or json.loads(json.dumps(defaults[name])) != value):
-            shown = ",".join(map(str, value)) if isinstance(value, list) else str(as_given(value))
-            words += ["--set", f"{name}={shown}"]
+            words += ["--set", f"{name}={as_given(value)}"]
     seeds = record.get("seeds") or [1]
     lines = []
     for first, count in _blocks(seeds):
@@ -130,11 +129,6 @@ def command(record: Record) -> str:
             line += ["--out", f"runs/{record['experiment']}-from-{first}"]
         lines.append(shlex.join(line))
     return "\n".join(lines)
-
-
-def _values(values: Sequence[Any]) -> str:
-    """Those of a parameter that a sweep varies; each of a list is a list of one."""
-    return ",".join(str(as_given(one[0] if isinstance(one, list | tuple) else one)) for one in values)
 
 
 def experiment_of(record: Record) -> Experiment | None:
@@ -220,9 +214,9 @@ def _run(record: Record, runs: Sequence[Run], png: bytes | None, room: list[int]
     parts.append(f'<section id="{prefix}rows"><h2>Results</h2>{table(record["rows"])}</section>')
     given = dict(record["parameters"])
     over = given.pop("over", {}) if is_sweep(record) else {}
-    parameters = [{"parameter": name, "value": spoken(value)} for name, value in given.items()]
+    parameters = [{"parameter": name, "value": in_words(value)} for name, value in given.items()]
     parameters += [
-        {"parameter": f"{name}, each of", "value": _values(values)} for name, values in over.items()
+        {"parameter": f"{name}, each of", "value": as_given(values)} for name, values in over.items()
     ]
     parts.append(
         f'<section id="{prefix}parameters"><h2>Parameters and versions</h2>{table(parameters)}{made_by(record)}</section>'
@@ -265,11 +259,6 @@ def _together(places: Sequence[Path], records: Sequence[Record]) -> str:
     return "".join(
         f"<section><h2>All runs of {escape(name)}</h2>{table(by_name[name])}</section>" for name in several
     )
-
-
-def spoken(value: object) -> object:
-    """A value of a parameter as a table has it."""
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else in_words(value)
 
 
 def made_by(record: Record) -> str:

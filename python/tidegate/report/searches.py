@@ -7,9 +7,9 @@ import shlex
 from collections.abc import Mapping
 from html import escape
 
-from tidegate.experiments.input_file import as_given
+from tidegate.experiments.input_file import as_given, in_words
 from tidegate.experiments.registry import Experiment
-from tidegate.report.page import Record, experiment_of, figure, made_by, plots, spoken, table, whole
+from tidegate.report.page import Record, experiment_of, figure, made_by, plots, table, whole
 from tidegate.report.plots import Plot, comparison_plots, study_plots
 
 
@@ -38,7 +38,9 @@ def of_study(record: Record, png: bytes) -> str:
         {"trial": one["trial"], **dict(zip(columns, one["values"], strict=True)), **one["parameters"]}
         for one in record["best"]
     ]
-    parameters = [{"parameter": name, "value": spoken(value)} for name, value in record["parameters"].items()]
+    parameters = [
+        {"parameter": name, "value": in_words(value)} for name, value in record["parameters"].items()
+    ]
     parameters += [{"parameter": "range", "value": one} for one in record["ranges"]]
     sections = {
         "best": ("Best trials", table(best)),
@@ -62,10 +64,7 @@ def study_command(record: Record) -> str:
         words += [f"--{direction[:-3]}ise", column]
     for name, value in record["parameters"].items():
         if name not in defaults or json.loads(json.dumps(defaults[name])) != json.loads(json.dumps(value)):
-            words += [
-                "--set",
-                f"{name}={','.join(map(str, value)) if isinstance(value, list | tuple) else as_given(value)}",
-            ]
+            words += ["--set", f"{name}={as_given(value)}"]
     for name, value in record["where"]:
         words += ["--where", f"{name}={value}"]
     seeds = record["seeds"]
@@ -83,9 +82,9 @@ def of_comparison(record: Record, png: bytes, command: str) -> str:
             "side": one["name"],
             "experiment": one["experiment"],
             "backend": one["backend"],
-            "seeds": spoken(one["seeds"]),
+            "seeds": in_words(one["seeds"]),
             "version": one["version"],
-            **{name: spoken(value) for name, value in one["parameters"].items()},
+            **{name: in_words(value) for name, value in one["parameters"].items()},
         }
         for one in record["sides"]
     ]

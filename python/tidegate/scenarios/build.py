@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from typing import Any
 
@@ -9,15 +10,22 @@ import numpy as np
 import polars as pl
 
 from tidegate import units
+from tidegate._core import TidegateError
 from tidegate.claims import Row
+from tidegate.experiments import user_code
 from tidegate.measures import goodputs_mbps, grown
-from tidegate.network import Network
+from tidegate.network import Network, Node
 from tidegate.results import Result, jain
 from tidegate.scenarios import traces
 from tidegate.scenarios.scenario import Scenario
 from tidegate.scenarios.schemes import Place, Scheme
+from tidegate.suggest import did_you_mean
 from tidegate.topologies import LinkOptions
 
+QUEUE_AT = "left"
+"""The node that the scheme makes."""
+OF_FLOWS = ("self", "source", "target", "start", "size", "label")
+"""Of `Network.tcp`, what is the scenario's."""
 SAMPLES = 500
 """Of a run."""
 ACCESS = 10
@@ -30,10 +38,10 @@ def network(scenario: Scenario, scheme: Scheme, seed: int = 1, **flow: Any) -> N
     rng = np.random.default_rng(seed)
     rate = units.rate(scenario.rate)
     fast: LinkOptions = {"rate": ACCESS * rate, "delay": 0, "queue": "100000 packets"}
-    left, right = scheme.left(net, scenario), net.router("right")
+    left, right = _left(scheme, net, scenario), net.router("right")
     front = net.router("front") if scheme.taps else left
     inner = net.link(front, left, **fast) if scheme.taps else None
-    keywords = {**scheme.flow(scenario), **flow}
+    keywords = {**_flow(scheme, scenario), **flow}
     sources, sinks, starts = [], [], []
     ends = []
     for number, each in enumerate(scenario.flows):
@@ -63,9 +71,33 @@ def network(scenario: Scenario, scheme: Scheme, seed: int = 1, **flow: Any) -> N
         net.tcp(source, sink, start=start, size=each.size, label=f"{kind} {number}", **keywords)
     if scenario.trace is not None:
         traces.follow(bottleneck, traces.of(scenario.trace), scenario.duration)
-    scheme.manage(Place(net, scenario, left, sources, sinks, inner, bottleneck))
+    user_code.called(scheme.manage, Place(net, scenario, left, sources, sinks, inner, bottleneck))
     net.record(units.time(scenario.duration) // SAMPLES, queues=[bottleneck])
     return net
+
+
+def _left(scheme: Scheme, net: Network, scenario: Scenario) -> Node:
+    left = user_code.called(scheme.left, net, scenario)
+    if not isinstance(left, Node) or left.name != QUEUE_AT:
+        raise TidegateError(
+            f"{user_code.defined(scheme.left)} returns {left!r:.60}; return the node that it makes, named {QUEUE_AT!r}"
+        )
+    return left
+
+
+def _flow(scheme: Scheme, scenario: Scenario) -> dict[str, Any]:
+    """What the scheme says of its flows."""
+    keywords = user_code.called(scheme.flow, scenario)
+    where = f"{user_code.defined(scheme.flow)} returns"
+    if not isinstance(keywords, dict):
+        raise TidegateError(f"{where} {keywords!r:.60}; return a dict of keywords of Network.tcp")
+    known = [name for name in inspect.signature(Network.tcp).parameters if name not in OF_FLOWS]
+    for name in keywords:
+        if name not in known:
+            raise TidegateError(
+                f"{where} a keyword {name!r:.60}; {did_you_mean(str(name), known)}known: {', '.join(known)}"
+            )
+    return keywords
 
 
 def capacity_mbps(scenario: Scenario) -> float:
@@ -113,7 +145,9 @@ def measure(scenario: Scenario, scheme: Scheme, result: Result) -> Row:
     # Of a port with several queues, the longer one.
     delays = (
         result.queue_samples.filter(
-            pl.col("queue") == "left -> right", pl.col("time_s") > begin, pl.col("time_s") <= end + 1e-9
+            pl.col("queue") == f"{QUEUE_AT} -> right",
+            pl.col("time_s") > begin,
+            pl.col("time_s") <= end + 1e-9,
         )
         .group_by("time_s", maintain_order=True)
         .agg(pl.col("queue_delay_ms").max())["queue_delay_ms"]

@@ -6,6 +6,7 @@ flows have, unless the user says: systems with a part in hosts are compared as a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +15,6 @@ from tidegate import units
 from tidegate._core import TidegateError
 from tidegate.network import Link, Network, Node, Switch
 from tidegate.scenarios.scenario import Scenario
-from tidegate.suggest import did_you_mean
 
 
 @dataclass
@@ -44,15 +44,29 @@ class Scheme:
     """How the queue in front of the link is managed, and what flows go with it."""
 
     name: str
+    """In rows and figures: letters, digits and `._+-`."""
     text: str
+    """What it is, in a few words."""
     left: Callable[[Network, Scenario], Node] = _router
+    """Makes the node in front of the link, by default a plain router; its name has to be `left`."""
     manage: Callable[[Place], None] = _nothing
+    """Puts controllers, and what hosts need, into the network, where all flows are known."""
     aqm: str | None = None
     """Of the plain router's queue."""
     flow: Callable[[Scenario], dict[str, Any]] = field(default=lambda _: {"congestion_control": "cubic"})
     """Keywords of `Network.tcp`."""
     taps: bool = False
     """It looks at the links before and behind a router that has one link in front."""
+
+    def __post_init__(self) -> None:
+        # Here the place in the user's file is known.
+        if not isinstance(self.name, str) or not re.fullmatch(r"[\w.+-]{1,64}", self.name):
+            raise TidegateError(
+                f"a scheme is called {self.name!r}; give a name of letters, digits and ._+-, of 64 at most"
+            )
+        for name in ("left", "manage", "flow"):
+            if not callable(getattr(self, name)):
+                raise TidegateError(f"the scheme {self.name}: {name} is no function; give one")
 
 
 def _meter(net: Network, scenario: Scenario) -> Switch:
@@ -174,12 +188,3 @@ SCHEMES: Mapping[str, Scheme] = {
         Scheme("separation", "flow separation, CUBIC", manage=_separate, taps=True),
     )
 }
-
-
-def find(name: str) -> Scheme:
-    """A scheme by name."""
-    if name not in SCHEMES:
-        raise TidegateError(
-            f"there is no scheme {name!r}; {did_you_mean(name, SCHEMES)}known: {', '.join(SCHEMES)}"
-        )
-    return SCHEMES[name]

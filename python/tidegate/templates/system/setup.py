@@ -9,6 +9,7 @@ from tidegate import units
 from tidegate.network import Link, Network, Switch
 from tidegate.p4 import Program
 from tidegate.p4 import compile as compile_p4
+from tidegate.scenarios import Place, Scenario, Scheme
 
 from .controller import MarkerController
 
@@ -25,3 +26,22 @@ def mark(network: Network, switch: Switch, link: Link, threshold: units.Time = "
     controller = MarkerController({network.port(switch, link): threshold}, ports)
     network.control(controller, switch)
     return controller
+
+
+def _switch(network: Network, scenario: Scenario) -> Switch:
+    return network.switch("left", program())
+
+
+def _mark(place: Place) -> None:
+    assert isinstance(place.left, Switch)
+    mark(place.network, place.left, place.bottleneck)
+
+
+scheme = Scheme(
+    "marker",
+    "ECN marks above a delay threshold, DCTCP",
+    left=_switch,
+    manage=_mark,
+    flow=lambda scenario: {"congestion_control": "dctcp", "ecn": "on"},
+)
+"""For `tidegate compare ./marker:scheme fifo codel`: the marker in the scenarios that all schemes have."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate import TidegateError
+from tidegate import TidegateError, scenarios
 from tidegate.measures import last
 
 from .controller import MarkerController
 from .experiments.threshold import PORT, bottleneck
+from .setup import scheme
 
 
 def test_marks_take_the_place_of_a_long_queue() -> None:
@@ -25,6 +26,15 @@ def test_what_is_not_ecn_capable_stays_as_it_is() -> None:
     result = net.run("2 s")
     assert last(result.notes, f"port_{PORT}_forwarded_packets") > 1000
     assert last(result.notes, f"port_{PORT}_marked_packets") == 0
+
+
+def test_it_keeps_the_queue_short_in_a_scenario() -> None:
+    access = scenarios.SCENARIOS["access"]
+    means = [
+        scenarios.network(access, one).run("4 s").queues.row(0, named=True)["queue_delay_ms_mean"]
+        for one in (scheme, scenarios.SCHEMES["fifo"])
+    ]
+    assert 0 < means[0] < means[1] / 2
 
 
 def test_a_threshold_that_makes_no_sense_is_refused() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache, partial
+from itertools import cycle
 from typing import Annotated
 
 import numpy as np
@@ -11,10 +12,11 @@ from matplotlib.figure import Figure
 from tidegate import TidegateError
 from tidegate.claims import Claim, Row, Unit, between, medians
 from tidegate.experiments import Case, File, InputFile, OneOf, Plan, Run, experiment
+from tidegate.experiments.own import Own
 from tidegate.network import Network
 from tidegate.plots import CYCLE, all_rows, log_scale
 from tidegate.results import Result
-from tidegate.scenarios import SCENARIOS, SCHEMES, Scenario, measure, network, on_trace, parse
+from tidegate.scenarios import SCENARIOS, SCHEMES, Scenario, measure, network, on_trace, own, parse
 
 PANELS = {
     "of_capacity": "goodput (of the link)",
@@ -38,17 +40,18 @@ def _check(data: bytes, name: str) -> None:
 )
 def scenarios(
     scenarios: Annotated[tuple[str, ...], OneOf((*SCENARIOS, TRACE))] = tuple(SCENARIOS),
-    schemes: Annotated[tuple[str, ...], OneOf(SCHEMES)] = tuple(SCHEMES),
+    schemes: Annotated[tuple[str | Own, ...], OneOf(own.names(), own.given)] = tuple(SCHEMES),
     trace: Annotated[InputFile | None, File("trace in Mahimahi's format", _check)] = None,
 ) -> Plan:
     """All schemes on the same scenarios: goodput, fairness, queue delay, short transfers.
 
-    With a file as `trace` there is a scenario more, `trace`: that of `wifi` whose link follows the file. `scenarios=trace` runs it alone.
+    A scheme of yours is given by its file, as `schemes=fifo,./my.py:scheme`. With a file as `trace` there is a scenario more, `trace`: that of `wifi` whose link follows the file. `scenarios=trace` runs it alone.
     """
     if trace is None and TRACE in scenarios:
         raise TidegateError("the scenario trace needs a file: --set trace=FILE")
     if trace is not None and TRACE not in scenarios:
         scenarios = (*scenarios, TRACE)
+    schemes = own.distinct(schemes)
     cases = [
         Case(
             f"{one}-{two}",
@@ -59,7 +62,7 @@ def scenarios(
         for one in scenarios
         for two in schemes
     ]
-    return Plan(cases, _claims, partial(_draw, scenarios, schemes))
+    return Plan(cases, _claims, partial(_draw, scenarios, [str(one) for one in schemes]))
 
 
 @lru_cache(8)
@@ -68,12 +71,12 @@ def _scenario(name: str, trace: InputFile | None) -> Scenario:
     return SCENARIOS[name] if name != TRACE or trace is None else on_trace(parse(trace.data, trace.path))
 
 
-def _network(name: str, scheme: str, trace: InputFile | None, seed: int) -> Network:
-    return network(_scenario(name, trace), SCHEMES[scheme], seed)
+def _network(name: str, scheme: str | Own, trace: InputFile | None, seed: int) -> Network:
+    return network(_scenario(name, trace), own.find(scheme), seed)
 
 
-def _measure(name: str, scheme: str, trace: InputFile | None, result: Result) -> Row:
-    return measure(_scenario(name, trace), SCHEMES[scheme], result)
+def _measure(name: str, scheme: str | Own, trace: InputFile | None, result: Result) -> Row:
+    return measure(_scenario(name, trace), own.find(scheme), result)
 
 
 def _claims(rows: list[Row]) -> list[Claim]:
@@ -91,10 +94,11 @@ def _claims(rows: list[Row]) -> list[Claim]:
     return [between("queue", "ours", statement, parts, 0, 0.5, form=Unit("of FIFO's"))]
 
 
-def _draw(scenarios: tuple[str, ...], schemes: tuple[str, ...], runs: list[Run]) -> Figure:
+def _draw(scenarios: tuple[str, ...], schemes: list[str], runs: list[Run]) -> Figure:
     rows = all_rows(runs)
     figure = Figure(figsize=(3 + 1.6 * len(scenarios), 8), layout="constrained")
     width = 0.8 / len(schemes)
+    colours = dict(zip(dict.fromkeys([*SCHEMES, *schemes]), cycle(CYCLE), strict=False))
     for panel, (column, text) in zip(figure.subplots(len(PANELS), 1), PANELS.items(), strict=True):
         for number, scheme in enumerate(schemes):
             values = [
@@ -103,9 +107,7 @@ def _draw(scenarios: tuple[str, ...], schemes: tuple[str, ...], runs: list[Run])
             ]
             places = np.arange(len(scenarios)) + (number - (len(schemes) - 1) / 2) * width
             middle = [float(np.median(each)) for each in values]
-            panel.bar(
-                places, middle, width, color=CYCLE[list(SCHEMES).index(scheme) % len(CYCLE)], label=scheme
-            )
+            panel.bar(places, middle, width, color=colours[scheme], label=scheme)
             panel.vlines(
                 places,
                 [min(each) for each in values],
