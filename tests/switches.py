@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -61,9 +61,10 @@ def between(live: LiveSwitch) -> None:
         live.api.table_add("source", [MACS[number].hex(":")], "NoAction")
 
 
-def run(at: Place, *words: str) -> subprocess.Popen[str]:
-    """`tidegate switch` in the switch's namespace."""
-    command = ["ip", "netns", "exec", at.name, sys.executable, "-m", "tidegate.cli", "switch", *words]
+def run(at: Place, *words: str, under: Sequence[str] = ()) -> subprocess.Popen[str]:
+    """`tidegate switch` in the switch's namespace, under another program if one is given."""
+    switch = [sys.executable, "-m", "tidegate.cli", "switch", *words]
+    command = ["ip", "netns", "exec", at.name, *under, *switch]
     return subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 

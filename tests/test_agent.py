@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import signal
 import socket
@@ -21,6 +20,7 @@ from scapy.layers.inet import IP, TCP, IPOption
 from scapy.layers.inet6 import HBHOptUnknown, IPv6, IPv6ExtHdrHopByHop, PadN
 from scapy.layers.l2 import Ether
 
+import system_calls
 from live import needs_agents
 from namespaces import ip, needs_root, place, within
 from paced_hosts import (
@@ -40,6 +40,7 @@ from paced_hosts import (
     unlimited,
 )
 from switches import wait_for
+from system_calls import STRACE, needs_strace, needs_systemd
 from tidegate.systems.pacing.format import Kind, PacingOption
 from tidegate.systems.pacing.service.pacer import Pacer
 from tidegate.systems.pacing.service.settings import Settings
@@ -619,33 +620,20 @@ def test_four_capabilities_are_enough(tmp_path: Path) -> None:
 
 @needs_root
 @needs_agents
-@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
+@needs_strace
+@needs_systemd
 def test_the_unit_permits_the_calls_that_it_makes(tmp_path: Path) -> None:
     """From its start to its end, with what it starts: the compiler and the keeper."""
     unit = subprocess.run([*AGENT, "unit"], capture_output=True, text=True, check=True).stdout
-    (named,) = (
-        line.split("=")[1].split() for line in unit.splitlines() if line.startswith("SystemCallFilter=")
-    )
-    permitted, groups = set(), list(named)
-    while groups:
-        name = groups.pop()
-        permitted.add(name)
-        if name.startswith("@"):
-            listed = ["systemd-analyze", "syscall-filter", name]
-            out = subprocess.run(listed, capture_output=True, text=True, check=True).stdout
-            lines = [line.strip() for line in out.splitlines()[1:]]
-            groups += [line for line in lines if line and not line.startswith("#")]
     with place(1) as made:
         command = ["nsenter", f"--net=/run/netns/{made.hosts[0].netns}"]
-        command += ["strace", "-f", "-qq", "-o", str(tmp_path / "calls"), *AGENT, "-i", "e0"]
+        command += [*STRACE, str(tmp_path / "calls"), *AGENT, "-i", "e0"]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
             assert process.stderr is not None
             said = process.stderr.readline()
-            (traced,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-            os.kill(int(traced), signal.SIGTERM)
+            os.kill(system_calls.traced(process.pid), signal.SIGTERM)
             said += process.stderr.read()
     assert said.startswith("paces flows at e0"), said
-    calls = set(re.findall(r"^\d+ +(\w+)\(", (tmp_path / "calls").read_text(), re.MULTILINE))
+    calls = system_calls.made(tmp_path / "calls")
     assert {"bpf", "execve"} <= calls
-    assert calls - permitted == set()
+    assert calls - system_calls.permitted(unit) == set()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import signal
 import subprocess
 import sys
@@ -9,11 +11,14 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
-from namespaces import Place, needs_root, place
+import system_calls
+from namespaces import Place, needs_root, place, within
 from switches import LEARNING, MACS, between, frame, ports, run, until_running, waited_for
+from system_calls import needs_strace, needs_systemd
 from tidegate import TidegateError, addresses, p4, p4runtime
 from tidegate.p4runtime.messages import p4 as messages
 from tidegate.p4runtime.messages import parse_p4info
@@ -168,6 +173,34 @@ with connect(sys.argv[1], device_id=3, tls=secret) as switch:
     switch.table_add("destination", [0x020000000002], "forward", [2])
     print(len(switch.table_entries("destination")))
 """
+
+
+@needs_root
+@needs_strace
+@needs_systemd
+def test_the_unit_permits_the_calls_of_a_switch(two: Place, tmp_path: Path) -> None:
+    """From its start to its end: a compiled program, AF_XDP, a TAP device, a P4Runtime client, metrics and frames."""
+    unit = subprocess.run(
+        [sys.executable, "-m", "tidegate", "unit", "switch"], capture_output=True, text=True, check=True
+    ).stdout
+    words = [str(LEARNING), "-i", "1@p1", "-i", "2@p2", "-i", "3@tap:tap0", "--device-id", "3"]
+    words += ["--grpc-addr", ":0", "--metrics-addr", "127.0.0.1:9100"]
+    process = run(two, *words, under=[*system_calls.STRACE, str(tmp_path / "calls")])
+    said = until_running(process)
+    (address,) = re.findall(r"P4Runtime on ([\d.:]+)", said)
+    client = ["ip", "netns", "exec", two.name, sys.executable, "-c", CLIENT, address]
+    subprocess.run(client, check=True, capture_output=True, timeout=60)
+    metrics = within(str(two.file), lambda: urlopen("http://127.0.0.1:9100/metrics", timeout=20).read())
+    assert b"tidegate_" in metrics
+    two.hosts[0].send(frame(1, 2))
+    assert frame(1, 2) in two.hosts[1].receive(1)
+    os.kill(system_calls.traced(process.pid), signal.SIGTERM)
+    assert process.wait(20) == 0
+    calls = system_calls.made(tmp_path / "calls")
+    assert {"bpf", "listen", "ioctl"} <= calls
+    # The program's machine code.
+    assert re.search(r"mprotect\(.*PROT_EXEC\)", (tmp_path / "calls").read_text())
+    assert calls - system_calls.permitted(unit) == set()
 
 
 @needs_root
