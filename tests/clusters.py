@@ -52,19 +52,26 @@ def started(command: list[str], log: Path, **env: str) -> Iterator[Process]:
 
 @contextmanager
 def dask(
-    place: Path, workers: int = 2, *, without: str | None = None, nanny: bool = False
+    place: Path,
+    workers: int = 2,
+    *,
+    without: str | None = None,
+    nanny: bool = False,
+    protocol: str = "tcp",
+    **env: str,
 ) -> Iterator[tuple[str, list[Process]]]:
     """The address of a scheduler, which has not the module `without`; its process and those of its workers.
 
     A nanny starts a worker again when it dies.
     """
-    address = f"tcp://127.0.0.1:{free_port()}"
+    host, port = "127.0.0.1", str(free_port())
+    address = f"{protocol}://{host}:{port}"
     with ExitStack() as stack:
-        host, port = address.removeprefix("tcp://").split(":")
         code = f"import sys; sys.modules[{without!r}] = None; from distributed.cli.dask_scheduler import main; main()"
         module = ["-m", "distributed.cli.dask_scheduler"] if without is None else ["-c", code]
-        scheduler = [sys.executable, *module, "--host", host, "--port", port]
-        processes = [stack.enter_context(started([*scheduler, "--no-dashboard"], place / "scheduler.log"))]
+        scheduler = [sys.executable, *module, "--protocol", protocol, "--host", host, "--port", port]
+        scheduler.append("--no-dashboard")
+        processes = [stack.enter_context(started(scheduler, place / "scheduler.log", **env))]
         worker = [
             sys.executable,
             "-m",
@@ -77,7 +84,7 @@ def dask(
         for number in range(workers):
             folder = str(place / f"worker{number}")
             command = [*worker, "--no-dashboard", "--local-directory", folder]
-            processes.append(stack.enter_context(started(command, place / f"worker{number}.log")))
+            processes.append(stack.enter_context(started(command, place / f"worker{number}.log", **env)))
         for number in range(workers):
             log = place / f"worker{number}.log"
             wait_for(f"worker {number}", lambda log=log: "Registered to" in log.read_text())

@@ -39,7 +39,7 @@ NOT_WALKED = {
     ("docs/view.md", "tidegate run *--view"): "stays until Ctrl-C: test_view*.py",
     ("docs/*", "* --cluster slurm *"): "needs SLURM: test_cluster.py starts one",
     ("docs/research.md", "tidegate view runs/first"): "stays until Ctrl-C: test_view*.py",
-    ("docs/cluster.md", "* --cluster tls://*"): "a scheduler of the reader's: test_cluster.py starts one",
+    ("docs/cluster.md", "* --cluster tls://*"): "a scheduler of the reader's: test_cluster_tls.py starts one",
     (
         "docs/operate.md",
         "tidegate monitor -i eth1",

@@ -58,6 +58,7 @@ WAITING_S = 15.0
 SLURM_JOBS = 4
 ENCRYPTED = ("tls", "wss")
 """Protocols of Dask that have TLS."""
+KEY = "distributed.comm.tls.ca-file, .client.cert and .client.key in Dask's configuration"
 INSECURE = "insecure"
 """The `--cluster-option` of a scheduler without TLS that other machines reach."""
 UNREADABLE = "Error during deserialization of the task graph"
@@ -285,7 +286,7 @@ def opened(where: str, options: list[str], processes: int, say: Callable[[str], 
     """The executor of `--cluster WHERE`: `local`, `slurm`, or the address of a scheduler. `say` hears where Dask's dashboard is."""
     try:
         import dask.utils
-        import distributed
+        import distributed  # noqa: F401
     except ImportError:
         raise TidegateError(cluster_options.EXTRA) from None
     _quiet()
@@ -297,19 +298,7 @@ def opened(where: str, options: list[str], processes: int, say: Callable[[str], 
         dask.config.set({"distributed.comm.timeouts.connect": f"{connect_s} s"}),
         _cluster(where, settings, processes) as at,
     ):
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                client = distributed.Client(at, timeout=connect_s, set_as_default=False)
-        except (OSError, ValueError, ImportError, TypeError) as error:
-            if isinstance(error, TypeError):
-                # Dask's word for a scheme of TLS without certificates.
-                raise TidegateError(
-                    f"{where} needs a certificate and a key: set distributed.comm.tls.ca-file, .client.cert and .client.key in Dask's configuration"
-                ) from None
-            raise TidegateError(
-                f"no Dask scheduler answers at {where}: {error or type(error).__name__}; start one with `dask scheduler`, or correct the address"
-            ) from None
+        client = _client(at, where, connect_s)
         try:
             _demand_same_dask(client, where)
             if (dashboard := _dashboard(client.dashboard_link)) is not None:
@@ -318,6 +307,38 @@ def opened(where: str, options: list[str], processes: int, say: Callable[[str], 
         finally:
             with suppress(Exception):
                 client.close(timeout=AGAIN_S)
+
+
+def _client(at: Any, where: str, connect_s: float) -> Any:
+    """Dask's own client of a cluster, or of the scheduler at an address."""
+    from distributed import Client
+    from distributed.utils import LoopRunner
+
+    try:
+        if at == where:
+            LoopRunner().run_sync(_reach, where, connect_s)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return Client(at, timeout=connect_s, set_as_default=False)
+    except TypeError:
+        # Dask's word for a scheme of TLS without certificates.
+        raise TidegateError(f"{where} needs a certificate and a key: set {KEY}") from None
+    except (OSError, ValueError, ImportError, RuntimeError) as error:
+        raise TidegateError(
+            f"no Dask scheduler answers at {where}: {error or type(error).__name__}; start one with `dask scheduler`, or correct the address"
+        ) from None
+
+
+async def _reach(where: str, connect_s: float) -> None:
+    """Connect to a scheduler before there is a client. One that Dask cannot make says so much later, with a traceback."""
+    from distributed.comm.core import connect
+    from distributed.security import Security
+
+    try:
+        key = Security().get_connection_args("client")
+    except OSError as error:
+        raise TidegateError(f"{where} needs a certificate and a key: {error}; correct {KEY}") from None
+    (await connect(where, timeout=connect_s, **key)).abort()
 
 
 def _dashboard(link: str | None) -> str | None:
