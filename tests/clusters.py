@@ -58,11 +58,12 @@ def dask(
     without: str | None = None,
     nanny: bool = False,
     protocol: str = "tcp",
+    before: str = "",
     **env: str,
 ) -> Iterator[tuple[str, list[Process]]]:
     """The address of a scheduler, which has not the module `without`; its process and those of its workers.
 
-    A nanny starts a worker again when it dies.
+    A nanny starts a worker again when it dies. `before` is Python that the first worker runs before it is one.
     """
     host, port = "127.0.0.1", str(free_port())
     address = f"{protocol}://{host}:{port}"
@@ -72,19 +73,13 @@ def dask(
         scheduler = [sys.executable, *module, "--protocol", protocol, "--host", host, "--port", port]
         scheduler.append("--no-dashboard")
         processes = [stack.enter_context(started(scheduler, place / "scheduler.log", **env))]
-        worker = [
-            sys.executable,
-            "-m",
-            "distributed.cli.dask_worker",
-            address,
-            "--nthreads",
-            "1",
-            "--nanny" if nanny else "--no-nanny",
-        ]
+        worker = [address, "--nthreads", "1", "--nanny" if nanny else "--no-nanny", "--no-dashboard"]
+        first = ["-c", f"{before}\nfrom distributed.cli.dask_worker import main; main()"]
         for number in range(workers):
-            folder = str(place / f"worker{number}")
-            command = [*worker, "--no-dashboard", "--local-directory", folder]
-            processes.append(stack.enter_context(started(command, place / f"worker{number}.log", **env)))
+            module = first if before and not number else ["-m", "distributed.cli.dask_worker"]
+            folder = ["--local-directory", str(place / f"worker{number}")]
+            command, log = [sys.executable, *module, *worker, *folder], place / f"worker{number}.log"
+            processes.append(stack.enter_context(started(command, log, **env)))
         for number in range(workers):
             log = place / f"worker{number}.log"
             wait_for(f"worker {number}", lambda log=log: "Registered to" in log.read_text())

@@ -238,10 +238,6 @@ class Cluster:
                 f"{jobs.named(number)}: {error.allowed_failures + 1} workers died running it, as they do when memory runs out"
             )
             return True
-        if isinstance(error, ImportError | AttributeError) and "tidegate" in str(error):
-            error = OtherVersions(
-                f"a worker of {self._where} cannot run Tidegate {__version__}: {error}; install the same there"
-            )
         if isinstance(error, RuntimeError) and UNREADABLE in str(error):
             error = OtherVersions(
                 f"the Dask scheduler of {self._where} cannot read the runs: its environment has no Tidegate {__version__}; "
@@ -301,6 +297,7 @@ def opened(where: str, options: list[str], processes: int, say: Callable[[str], 
         client = _client(at, where, connect_s)
         try:
             _demand_same_dask(client, where)
+            _demand_tidegate(client)
             if (dashboard := _dashboard(client.dashboard_link)) is not None:
                 say(f"Dask's dashboard: {dashboard}")
             yield Cluster(client, where, say)
@@ -369,6 +366,16 @@ def _demand_same_dask(client: Any, where: str) -> None:
         raise OtherVersions(
             f"the scheduler or workers of {where} have other versions of Dask's packages: {error}; install the same there"
         ) from None
+
+
+def _demand_tidegate(client: Any) -> None:
+    """Refuse workers that could not read a run: Dask ends those when they get one, and the run would wait for others."""
+    for worker, answer in client.run(versions, on_error="return").items():
+        # One that has gone since is no error.
+        if isinstance(answer, Exception) and not isinstance(answer, OSError):
+            raise OtherVersions(
+                f"worker {worker} cannot run Tidegate {__version__}: {answer}; install the same there"
+            )
 
 
 def _quiet() -> None:
