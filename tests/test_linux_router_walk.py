@@ -42,7 +42,11 @@ class Machine:
             (folder / name).symlink_to(ROOT / name)
         tidegate = folder / ".venv/bin/tidegate"
         tidegate.parent.mkdir(parents=True)
-        tidegate.write_text(f'#!/bin/sh\nexec {sys.executable} -m tidegate "$@"\n')
+        state = folder / "state"
+        state.mkdir()
+        tidegate.write_text(
+            f'#!/bin/sh\nexport RUNTIME_DIRECTORY={state}\nexec {sys.executable} -m tidegate "$@"\n'
+        )
         tidegate.chmod(0o755)
         holder = subprocess.Popen(
             ["unshare", "--mount", "--net", "sh", "-c", "mount -t tmpfs none /run/netns && exec sleep 600"]
@@ -69,7 +73,7 @@ class Machine:
         assert done.returncode == 0, f"{text}: {said.read_text()}"
         return said.read_text()
 
-    def begin(self, text: str, at: str | None = None) -> subprocess.Popen[bytes]:
+    def begin(self, text: str, at: str | None = None, says: str = "running") -> subprocess.Popen[bytes]:
         """Type a command that stays, when it says that it is running."""
         log = self.folder / "log"
         with log.open("wb") as file:
@@ -78,7 +82,7 @@ class Machine:
             )
         self._kept.callback(process.wait)
         self._kept.callback(process.terminate)
-        assert wait_for(lambda: "running" in log.read_text() or process.poll() is not None), log.read_text()
+        assert wait_for(lambda: says in log.read_text() or process.poll() is not None), log.read_text()
         assert process.poll() is None, log.read_text()
         return process
 
