@@ -363,17 +363,17 @@ def test_digests_are_of_all_that_results_depend_on(here: Path) -> None:
     kinds = {path.suffix for path in digests._sources(user_code.PACKAGE)}
     assert kinds >= {".py", ".p4", ".so", ".cdf", ".trace"}
     file = written(here, PLAN + ENDS)
-    before = digests._of_file(file)
+    before = digests.of_file(file)
     file.write_text(file.read_text() + "# Changed.\n")
-    digests._of_file.cache_clear()
-    assert digests._of_file(file) != before
+    digests.of_file.cache_clear()
+    assert digests.of_file(file) != before
 
 
 def test_digests_do_not_depend_on_what_this_process_has_imported(here: Path) -> None:
     """A worker compares them before it has made a plan, the parent after that."""
 
     def digest() -> str:
-        digests._of_file.cache_clear()
+        digests.of_file.cache_clear()
         return digests.of_experiment(name)["experiment"]
 
     late = ("sub/a.py", "sub/b.py", "sub/c.py", "packed/__init__.py", "packed/d.py", "dynamic/e.py")
@@ -419,7 +419,7 @@ def test_files_beside_an_experiment_s_belong_to_it(here: Path, changed: str) -> 
     for file, said in (("other.txt", None), (changed, "the experiment's files have changed since")):
         with (here / file).open("a") as more:
             more.write("\n")
-        digests._of_file.cache_clear()
+        digests.of_file.cache_clear()
         work = digests.of_experiment(name)["experiment"]
         record = json.loads((here / "run" / "run.json").read_text())
         assert (work == record["files"]["experiment"]) == (said is None)

@@ -25,6 +25,7 @@ from conftest import pcap
 from live import needs_iperf3, needs_namespaces, untimed
 from test_page_commands import COMMANDS, RUN, understood
 from test_pages import PAGES, ROOT, name
+from tidegate.templates import new_system
 
 NOT_WALKED = {
     ("*", "tidegate agent *"): "paces the flows of the reader's host: test_agent*.py",
@@ -121,6 +122,12 @@ def small_run(path: Path) -> None:
     walk("tidegate run reference.dumbbell " + shlex.join(words), path.parents[1])
 
 
+def new(path: Path) -> None:
+    """The scheme of a new system."""
+    if not path.with_name("step").exists():
+        new_system("step", path.parent)
+
+
 FILES: dict[str, Callable[[Path], None]] = {
     "prog.p4": example,
     "test.stf": example,
@@ -133,6 +140,7 @@ FILES: dict[str, Callable[[Path], None]] = {
     "my.trace": trace,
     "a.trace": trace,
     "b.trace": trace,
+    "step:scheme": new,
     "runs/a": small_run,
     "runs/b": small_run,
     "runs/meter.rates": small_run,
