@@ -50,6 +50,12 @@ flow = Scheme("flow", "", flow=lambda scenario: {"congestion": "reno"})
 """
 
 
+@pytest.fixture(autouse=True)
+def without_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not in the path of modules: folders of other tests' systems, in which `step` is another one."""
+    monkeypatch.setattr(sys, "path", [one for one in sys.path if not (Path(one) / "step").is_dir()])
+
+
 @pytest.fixture
 def red(here: Path) -> Path:
     return written(here, SCHEMES, "red.py")
