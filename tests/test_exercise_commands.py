@@ -31,6 +31,15 @@ PATIENCE_S = 30
 IGNORES = "trap '' TERM; echo ready; while true; do sleep 1; done"
 
 
+@pytest.fixture(autouse=True)
+def signals_as_by_default() -> Iterator[None]:
+    """Of what runs in the background some are ignored, which what it starts inherits: SIGHUP under nohup, SIGQUIT behind a shell's &."""
+    before = {one: signal.signal(one, signal.SIG_DFL) for one in (signal.SIGHUP, signal.SIGQUIT)}
+    yield
+    for one, how in before.items():
+        signal.signal(one, how)
+
+
 def with_commands(path: Path, host: str, *lines: Any) -> Path:
     """The example with these commands of a host."""
     topology = json.loads(EXAMPLE.read_text())
