@@ -335,9 +335,10 @@ class SeparationController(Controller):
         # leave of it; with guarantees it goes to those by itself, and a plan for more than the link would slow the newcomers.
         weights = [*weight, max(unknown.flows, 1e-9) * float(weight.mean())]
         *rates, newcomers = shares.max_min(self._rate, [*demands, math.inf], weights)
+        used, most, left = newcomers, rates, rates
         asked = NEWCOMERS_ROOM * unknown.rate_bps
-        *left, asked = shares.max_min(self._rate, [*demands, asked], weights)
-        used, most = newcomers, rates
+        if self.hold == "cap" or policed:
+            *left, asked = shares.max_min(self._rate, [*demands, asked], weights)
         if self.hold == "cap":
             rates, used = left, asked
             most = self._caps(everyone, demands, unknown.rate_bps, weights)
@@ -354,7 +355,7 @@ class SeparationController(Controller):
                 rate for one, rate in zip(everyone, left, strict=True) if of[one.flow] == self._policed
             )
             alone = len(inside[-1]) == len(everyone)
-            queues[-1] = self._policed_queue(inside[-1], math.inf if alone else float(most_bps))
+            queues[-1] = self._policed_queue(inside[-1], None if alone else float(most_bps))
         if self.newcomers or not inside[0]:
             # At least what one more flow would have, and room for its slow start.
             more = newcomers + sum(one.rate_bps for one in inside[0])
@@ -476,13 +477,12 @@ class SeparationController(Controller):
         size = stanford(filled, mean, count, floor_packets=self.floor_packets)
         return QueuePlan(round(rate), size, round(most) if self.hold == "cap" and rtts else None)
 
-    def _policed_queue(self, flows: Sequence[_Share], most_bps: float) -> QueuePlan:
-        """The queue of policed flows, which is capped."""
+    def _policed_queue(self, flows: Sequence[_Share], most_bps: float | None) -> QueuePlan:
+        """The queue of policed flows, which is capped but while they are alone (`None`)."""
         rate = max(sum(one.rate_bps for one in flows), self._rate / 100)
         size = stanford(rate, TYPICAL_RTT_S, 1, floor_packets=self.floor_packets)
-        return QueuePlan(
-            round(rate), size, round(max(rate, most_bps)) if flows and most_bps < math.inf else None
-        )
+        cap = round(max(rate, most_bps)) if flows and most_bps is not None else None
+        return QueuePlan(round(rate), size, cap)
 
     def _within_limits(
         self, now: int, tcp: Sequence[Measured], of: dict[FiveTuple, int]
