@@ -205,17 +205,17 @@ def test_another_connection_on_the_same_ports(tmp_path: Path) -> None:
         return [("NOP", None), ("NOP", None), ("Timestamp", (value, echo))]
 
     # The first loses its last segment for good. The second, with lower numbers and values, comes to those of the first.
-    talk = Talk(isn=(999, 4999))
+    talk = Talk(isn=(100_999, 4999))
     talk.send(0, 0, -1, None, flags="S", options=stamps(1000, 0))
     talk.send(10, 1, -1, 0, flags="S", options=stamps(7000, 1000))
     talk.send(11, 0, 0, 0, 1000, options=stamps(2000, 7000))
-    talk.isn = (499, 8999)
+    talk.isn = (21_499, 8999)
     talk.send(60_000, 0, -1, None, flags="S", options=stamps(100, 0))
     talk.send(60_020, 1, -1, 0, flags="S", options=stamps(300, 100))
-    talk.send(60_021, 0, 0, 0, 1000, options=stamps(121, 300))
-    talk.send(60_041, 1, 0, 1000, options=stamps(341, 121))
-    talk.send(61_900, 0, 1000, 0, 500, options=stamps(2000, 341))
-    talk.send(61_920, 1, 0, 1500, options=stamps(2220, 2000))
+    talk.send(60_021, 0, 0, 0, 60_000, options=stamps(121, 300))
+    talk.send(60_041, 1, 0, 60_000, options=stamps(341, 121))
+    talk.send(61_900, 0, 60_000, 0, 20_500, options=stamps(2000, 341))
+    talk.send(61_920, 1, 0, 80_500, options=stamps(2220, 2000))
     path = talk.write(tmp_path)
     for rule in ("exact", "tshark", "timestamps"):
         assert list(ours(path, rule).values()) == pytest.approx([10, 1, 20, 1, 20, 20]), rule

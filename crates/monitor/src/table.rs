@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::packet::{Endpoint, Seen, Tcp, What, flag};
 use crate::room::Room;
-use crate::rtt::{Rule, Tracker, after};
+use crate::rtt::{Rule, Tracker, after, is_sent_again};
 use crate::spin::Spin;
 use crate::summary::Summary;
 
@@ -35,7 +35,8 @@ pub struct Flow {
     /// Nanoseconds.
     pub first: u64,
     pub last: u64,
-    /// Packets of TCP with payload, SYN or FIN that lie before what was sent already: sent again, or late. Keep-alives do not count.
+    /// Packets of TCP with payload, SYN or FIN that begin before the end of what was sent already: sent again, or late. Keep-alives do not
+    /// count.
     pub retransmissions: u64,
     /// Behind what was sent.
     end: Option<u32>,
@@ -67,14 +68,16 @@ impl Flow {
         if packet.length() == 0 {
             return;
         }
-        let Some(end) = self.end.filter(|end| !packet.has(flag::SYN) || packet.end() == *end) else {
+        let Some(end) = self.end.filter(|end| !packet.has(flag::SYN) || is_sent_again(packet.seq, *end))
+        else {
             self.end = Some(packet.end());
             return;
         };
         let keep_alive = packet.payload <= 1 && packet.seq == end.wrapping_sub(1);
         if after(packet.end(), end) > 0 {
             self.end = Some(packet.end());
-        } else if !keep_alive || packet.length() > packet.payload {
+        }
+        if after(packet.seq, end) < 0 && (!keep_alive || packet.length() > packet.payload) {
             self.retransmissions += 1;
         }
     }
@@ -320,6 +323,26 @@ mod tests {
                 packet
             },
         )
+    }
+
+    #[test]
+    fn what_begins_before_the_end_is_sent_again() {
+        let mut flow = Flow::default();
+        let mut counted = |seq, payload, flags| {
+            flow.tcp(&Tcp { seq, payload, flags, ..Tcp::default() });
+            flow.retransmissions
+        };
+        assert_eq!(counted(1_000, 100, flag::SYN), 0);
+        // Without what it had with it, as after TCP Fast Open has failed.
+        assert_eq!(counted(1_000, 0, flag::SYN), 1);
+        assert_eq!(counted(1_001, 100, flag::ACK), 2);
+        assert_eq!(counted(1_101, 100, flag::ACK), 2);
+        // With new bytes behind those that were sent.
+        assert_eq!(counted(1_151, 100, flag::ACK), 3);
+        assert_eq!(counted(1_251, 100, flag::ACK), 3);
+        // A keep-alive, and another connection.
+        assert_eq!(counted(1_350, 1, flag::ACK), 3);
+        assert_eq!(counted(1 << 30, 0, flag::SYN), 3);
     }
 
     proptest! {

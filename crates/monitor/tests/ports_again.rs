@@ -53,16 +53,16 @@ fn samples(rule: Rule, packets: &[(u64, Packet)]) -> Vec<u64> {
 /// The first loses its last segment for good. The second has lower numbers and values, and comes to those of the first.
 fn connections() -> Vec<(u64, Packet)> {
     vec![
-        (0, Packet::client(SYN, 999, 0, 0, (1000, 0))),
-        (10, Packet::server(SYN | ACK, 4999, 1000, (7000, 1000))),
-        (11, Packet::client(ACK, 1000, 5000, 1000, (2000, 7000))),
-        (60_000, Packet::client(SYN, 499, 0, 0, (100, 0))),
-        (60_020, Packet::server(SYN | ACK, 8999, 500, (300, 100))),
-        (60_021, Packet::client(ACK, 500, 9000, 0, (121, 300))),
-        (60_022, Packet::client(ACK, 500, 9000, 1000, (122, 300))),
-        (60_042, Packet::server(ACK, 9000, 1500, (342, 122))),
-        (61_900, Packet::client(ACK, 1500, 9000, 500, (2000, 342))),
-        (61_920, Packet::server(ACK, 9000, 2000, (2220, 2000))),
+        (0, Packet::client(SYN, 100_999, 0, 0, (1000, 0))),
+        (10, Packet::server(SYN | ACK, 4999, 101_000, (7000, 1000))),
+        (11, Packet::client(ACK, 101_000, 5000, 1000, (2000, 7000))),
+        (60_000, Packet::client(SYN, 21_499, 0, 0, (100, 0))),
+        (60_020, Packet::server(SYN | ACK, 8999, 21_500, (300, 100))),
+        (60_021, Packet::client(ACK, 21_500, 9000, 0, (121, 300))),
+        (60_022, Packet::client(ACK, 21_500, 9000, 60_000, (122, 300))),
+        (60_042, Packet::server(ACK, 9000, 81_500, (342, 122))),
+        (61_900, Packet::client(ACK, 81_500, 9000, 20_500, (2000, 342))),
+        (61_920, Packet::server(ACK, 9000, 102_000, (2220, 2000))),
     ]
 }
 

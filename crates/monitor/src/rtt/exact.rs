@@ -5,7 +5,7 @@
 //! a hole at the receiver, whose filling would be taken for a long round trip: what was sent up to then gives no sample. An
 //! acknowledgment beyond `right` is of what was never seen.
 
-use super::{WAITING, after};
+use super::{WAITING, after, is_sent_again};
 use crate::packet::{Tcp, flag};
 use crate::room::{Queue, Room};
 
@@ -28,7 +28,7 @@ impl super::Sent for Sent {
             return;
         }
         let ahead = after(packet.seq, self.right);
-        if !self.known || ahead > 0 || (packet.has(flag::SYN) && packet.end() != self.right) {
+        if !self.known || ahead > 0 || (packet.has(flag::SYN) && !is_sent_again(packet.seq, self.right)) {
             // The first, behind a hole, or another connection.
             self.waiting.clear(room);
             self.known = true;

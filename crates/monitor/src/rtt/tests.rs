@@ -185,3 +185,25 @@ fn the_first_acknowledgment_where_samples_begin_is_no_duplicate() {
         assert_eq!(came(14, 4_000), (!again).then_some(13), "{again}");
     }
 }
+
+/// What a SYN had with it is sent again after TCP Fast Open has failed: an acknowledgment may be for either.
+#[test]
+fn data_of_a_syn_that_is_sent_again_gives_no_sample() {
+    for begun in [0, 1_000, u32::MAX - 20] {
+        let (mut sent, mut room) = (exact::Sent::default(), Room::new(1 << 20));
+        let packet = |seq, payload, flags| Tcp { seq, payload, flags, ..Tcp::default() };
+        let next = begun.wrapping_add(1);
+        sent.sent(0, &packet(begun, 100, flag::SYN), &mut room);
+        sent.sent(1_000, &packet(begun, 0, flag::SYN), &mut room);
+        let ack = |ack| Tcp { ack, flags: flag::ACK, window: 1, ..Tcp::default() };
+        assert_eq!(sent.came(1_010, &ack(next), &mut room), None);
+        sent.sent(1_011, &packet(next, 100, flag::ACK), &mut room);
+        assert_eq!(sent.came(1_020, &ack(next.wrapping_add(100)), &mut room), None);
+        sent.sent(1_030, &packet(next.wrapping_add(100), 100, flag::ACK), &mut room);
+        assert_eq!(sent.came(1_040, &ack(next.wrapping_add(200)), &mut room), Some(10));
+        // Another connection.
+        let other = begun.wrapping_add(1 << 30);
+        sent.sent(2_000, &packet(other, 0, flag::SYN), &mut room);
+        assert_eq!(sent.came(2_007, &ack(other.wrapping_add(1)), &mut room), Some(7));
+    }
+}

@@ -94,8 +94,9 @@ control ByNumbers(in headers_t hdr, in metadata_t meta) {
             ranges.read(range, meta.forth);
             bit<32> ahead = seq - range[31:0];
             first_sent.apply(meta.flow_hash, meta.forth & 1, end, signature, one);
-            // A SYN with another number than the last opens another connection; with the same it is sent again.
-            bool opens = flags & SYN != 0 && end != range[31:0];
+            // A SYN whose number is up to 65 536 before what was sent is one that is sent again, also without the data that it had
+            // (RFC 7413 section 4.2). Another one opens another connection.
+            bool opens = flags & SYN != 0 && range[31:0] - seq - 1 >= 0x1_0000;
             if (opens || range == 0 || ahead < 0x8000_0000) {
                 // New data: next to the last, or behind a gap, before which nothing can be told.
                 bool next = range != 0 && ahead == 0 && !opens;

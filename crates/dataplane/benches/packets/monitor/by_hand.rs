@@ -367,7 +367,7 @@ impl Hand {
             let direction = &mut self.directions[forth];
             let known = direction.left != 0 || direction.right != 0;
             let ahead = seq.wrapping_sub(direction.right);
-            let opens = flags & SYN != 0 && end != direction.right;
+            let opens = flags & SYN != 0 && direction.right.wrapping_sub(seq).wrapping_sub(1) >= 0x1_0000;
             if opens || !known || ahead < 1 << 31 {
                 if !known || ahead != 0 || opens {
                     direction.left = seq;
