@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import random
 import shutil
+import signal
+import struct
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -279,7 +283,52 @@ def test_what_cannot_be_watched(tmp_path: Path) -> None:
     with pytest.raises(
         TidegateError, match=r"wifi.pcap: packets of link type 105; the monitor reads Ethernet"
     ):
-        watch([wifi])
+        watch([wifi], samples=tmp_path / "samples.csv")
+    assert not (tmp_path / "samples.csv").exists()
+
+
+def test_packets_of_another_link_type_are_left_out_of_a_capture_that_has_others_too(tmp_path: Path) -> None:
+    def block(kind: int, body: bytes) -> bytes:
+        body += bytes(-len(body) % 4)
+        return struct.pack("<II", kind, len(body) + 12) + body + struct.pack("<I", len(body) + 12)
+
+    def packet(interface: int, data: bytes) -> bytes:
+        return block(6, struct.pack("<IIIII", interface, 0, 1, len(data), len(data)) + data)
+
+    header = block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))
+    usb, ethernet = (block(1, struct.pack("<HHI", link, 0, 0)) for link in (220, 1))
+    frame = bytes(Ether() / IP() / UDP() / Raw(b"data"))
+    capture = tmp_path / "both.pcapng"
+    capture.write_bytes(
+        header + usb + ethernet + packet(0, bytes(70)) + packet(1, frame) + packet(0, bytes(70))
+    )
+    answer = watch([capture])
+    assert [flow["packets"] for flow in answer["flows"]] == [1]
+    assert answer["packets"] == 3
+    assert any("both.pcapng: 2 packets of link type 220 are left out" in one for one in answer["warnings"])
+    capture.write_bytes(header + usb + ethernet + packet(0, bytes(70)))
+    with pytest.raises(TidegateError, match="packets of link type 220; the monitor reads"):
+        watch([capture])
+
+
+def test_an_interrupt_ends_the_wait_for_a_named_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.pcap"
+    os.mkfifo(pipe)
+    with subprocess.Popen(
+        [sys.executable, "-m", "tidegate", "monitor", str(pipe)],
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as other:
+        # It waits in `open`, of which /proc has the name.
+        where = Path(f"/proc/{other.pid}/wchan")
+        for _ in range(600):
+            if where.read_text() in ("wait_for_partner", "fifo_open"):
+                break
+            time.sleep(0.05)
+        other.send_signal(signal.SIGINT)
+        _, said = other.communicate(timeout=20)
+    assert (other.returncode, said) == (130, "interrupted\n")
 
 
 def test_what_makes_no_sense_in_python(tmp_path: Path) -> None:

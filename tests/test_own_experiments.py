@@ -49,6 +49,22 @@ def test_what_the_users_code_prints_is_not_in_the_answer(here: Path, tidegate: R
     assert "planned" in plain.out
 
 
+def test_a_path_is_a_value_of_a_sweep(here: Path, tidegate: Run) -> None:
+    written(here, (PLAN + ENDS).replace("duration_ms: ", "trace: str = 'none', duration_ms: ", 1))
+    words = ("--over", "trace=data/a.csv,data/b.csv", "--set", "duration_ms=50", "--out", "swept")
+    ran = tidegate("sweep", "./my.py:mine", *words, "--json")
+    assert ran.code == 0, ran.err
+    rows = json.loads(ran.out)["rows"]
+    assert [row["trace"] for row in rows] == ["data/a.csv", "data/b.csv"]
+    assert [row["case"].split()[0] for row in rows] == ["trace=data_a.csv", "trace=data_b.csv"]
+    assert tidegate("plot", "swept").code == 0
+    refused = tidegate("plot", "swept", "--source", "./my.py:mine")
+    assert (refused.code, "a sweep is drawn from its rows alone; leave out --source" in refused.err) == (
+        1,
+        True,
+    )
+
+
 def test_a_function_of_a_file_runs_and_is_drawn_again(here: Path, tidegate: Run) -> None:
     written(here, PLAN + ENDS)
     ran = tidegate("run", "./my.py:mine", "--set", "duration_ms=200", "--json")

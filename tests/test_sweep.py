@@ -103,6 +103,7 @@ def test_a_sweep_is_one_table_and_one_figure_and_goes_on(tmp_path: Path) -> None
         (["mtu=1500,big"], "--over mtu=big: 'big' is not a whole number"),
         (["mtu=1500", "mtu=900"], "mtu is given twice"),
         (["mtu=1500,1500"], "a value is given twice"),
+        (["mtu=1500,,900"], "--over mtu=1500,,900: a value is empty; write it as name=value,value"),
     ],
 )
 def test_wrong_values(over: list[str], said: str) -> None:

@@ -458,17 +458,20 @@ def monitor(
         float, typer.Option(metavar="MS", help="Add so many ms to the times of captures of --after.")
     ] = 0.0,
     lost_after: Annotated[
-        float,
+        float | None,
         typer.Option(
             metavar="SECONDS",
             min=0.001,
             max=monitor_taps.LONGEST,
-            help="With --after, a packet that has not come to the other side by then is lost.",
+            help=f"With --after, a packet that has not come to the other side by then ({LOST_AFTER:g} s) is lost.",
         ),
-    ] = LOST_AFTER,
+    ] = None,
     interval: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0.1, help="Time between two looks at interfaces.")
-    ] = 1.0,
+        float | None,
+        typer.Option(
+            metavar="SECONDS", min=0.1, help="Time between two looks at interfaces, 1 s if not given."
+        ),
+    ] = None,
     metrics_addr: Annotated[
         str | None,
         typer.Option(metavar="HOST:PORT", help="Serve what is shown of interfaces to Prometheus."),
@@ -526,15 +529,17 @@ def monitor(
             demand_writable(path, suffixes, what, [*captures, *behind] if captures else [])
     if bool(captures) == bool(interfaces):
         raise typer.BadParameter("give captures, or interfaces with -i; `tidegate monitor --help` shows how")
-    if captures and (duration is not None or metrics_addr is not None):
+    if captures and not all(one is None for one in (duration, interval, metrics_addr)):
         raise typer.BadParameter(
-            "--duration and --metrics-addr are for interfaces; leave them out with captures"
+            "--duration, --interval and --metrics-addr are for interfaces; leave them out with captures"
         )
+    if insecure and metrics_addr is None:
+        raise typer.BadParameter("--insecure is for --metrics-addr; give an address, or leave it out")
     if metrics_addr is not None:
         addresses.demand_local_metrics(metrics_addr, insecure)
-    if not behind and (delays is not None or sort in OF_TWO_TAPS):
+    if not behind and (delays is not None or lost_after is not None or sort in OF_TWO_TAPS):
         raise typer.BadParameter(
-            "--delays, and --sort by delay or loss, need the router's other side; give it with --after"
+            "--delays, --lost-after, and --sort by delay or loss, need the router's other side; give it with --after"
         )
     if after_offset and (interfaces or not behind):
         raise typer.BadParameter(
@@ -555,7 +560,7 @@ def monitor(
         "rtt_memory": rtt_memory,
         "samples": samples,
         "after": behind,
-        "lost_after": lost_after,
+        "lost_after": LOST_AFTER if lost_after is None else lost_after,
         "delays": delays,
     }
     if captures:
@@ -565,7 +570,7 @@ def monitor(
             answer = _of_interfaces(
                 watched,
                 duration,
-                interval,
+                1.0 if interval is None else interval,
                 metrics_addr,
                 sort.value,
                 match,

@@ -1,6 +1,7 @@
 //! Watches the packets of capture files.
 
-use std::fs::File;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -145,6 +146,16 @@ impl Samples {
         ))
     }
 
+    /// Removes the file, of which there is only a part.
+    fn discard(&mut self) {
+        if let Some((path, _)) = self.0.take()
+            && path.symlink_metadata().is_ok_and(|found| found.is_file())
+        {
+            // What goes wrong here is less than what is being reported.
+            let _ = fs::remove_file(path);
+        }
+    }
+
     fn finish(&mut self) -> Result<(), Failure> {
         match &mut self.0 {
             Some((path, out)) => out.flush().map_err(|e| unwritable(path, &e)),
@@ -158,52 +169,26 @@ fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
 }
 
 /// Watches captures to their end, in the order of their packets' times. `interrupt` is asked now and then, with the number of packets; what was
-/// watched until then is given back if it says so.
+/// watched until then is given back if it says so. Of what fails, no files of samples or delays are left.
 ///
 /// # Errors
-/// A file that cannot be read or written, that is no capture, or whose link type is not known.
+/// A file that cannot be read or written, that is no capture, or that has no packets but those of link types that are not known.
 pub fn watch(
     options: &Options,
     interrupt: &mut dyn FnMut(u64) -> Result<(), Failure>,
 ) -> Result<Watched, Failure> {
     let mut input = Input::open(options)?;
     let mut watch = Watch::new(options, input.begin())?;
-    // Packets of the second tap.
-    let mut after = 0;
-    loop {
-        let (file, packet, bytes) = match input.next() {
-            Ok(Some(found)) => found,
-            Ok(None) => break,
-            Err(_) if interrupt(watch.seen.packets).is_err() => {
-                watch.seen.interrupted = true;
-                break;
-            }
-            Err(error) => return Err(error),
-        };
-        let unknown = match options.second {
-            None => {
-                if packet.behind > 0 {
-                    watch.went_back(packet.time, packet.behind);
-                }
-                watch.packet(packet.link_type, bytes, packet.wire_len, packet.time)?
-            }
-            Some(_) => {
-                let side = if file < options.files.len() { Side::Before } else { Side::After };
-                after += u64::from(side == Side::After);
-                watch.at_tap(side, &packet, bytes)?
-            }
-        };
-        if let Some(link) = unknown {
-            return Err(unknown_link(options, file, link));
+    let warnings = match watch.captures(&mut input, options, interrupt) {
+        Ok(warnings) => warnings,
+        Err(error) => {
+            watch.discard();
+            return Err(error);
         }
-        let count = watch.seen.packets + after;
-        if count.is_multiple_of(SLICE) && interrupt(watch.seen.packets).is_err() {
-            watch.seen.interrupted = true;
-            break;
-        }
-    }
+    };
     watch.settle();
     let mut seen = watch.end()?;
+    seen.warnings = warnings;
     for reader in input.readers() {
         if let Some(why) = reader.cut() {
             let (path, count) = (reader.path().display(), reader.packets);
@@ -215,15 +200,21 @@ pub fn watch(
     Ok(seen)
 }
 
-#[cold]
-fn unknown_link(options: &Options, file: usize, link: u32) -> Failure {
-    let second = options.second.iter().flat_map(|tap| &tap.files);
-    let path = options.files.iter().chain(second).nth(file);
-    let path = path.map_or_else(String::new, |path| path.display().to_string());
-    Failure(format!(
-        "{path}: packets of link type {link}; the monitor reads Ethernet (1), raw IP (12, 14, 101, 228, 229), Linux cooked captures (113, \
-         276) and loopback (0, 108)"
-    ))
+/// Warnings about packets of link types that are not known: how many, by file and type.
+///
+/// # Errors
+/// A file has no others.
+fn unknown_links(input: &Input, unknown: &BTreeMap<(usize, u32), u64>) -> Result<Vec<String>, Failure> {
+    const READ: &str = "the monitor reads Ethernet (1), raw IP (12, 14, 101, 228, 229), Linux cooked captures (113, 276) and loopback (0, 108)";
+    let readers = input.readers();
+    let warnings = unknown.iter().map(|(&(file, link), count)| {
+        let (path, packets) = (readers[file].path().display(), readers[file].packets);
+        match unknown.range((file, 0)..=(file, u32::MAX)).map(|(_, count)| count).sum::<u64>() == packets {
+            true => Err(Failure(format!("{path}: packets of link type {link}; {READ}"))),
+            false => Ok(format!("{path}: {count} packets of link type {link} are left out; {READ}")),
+        }
+    });
+    warnings.collect()
 }
 
 /// Watches packets as they come.
@@ -243,9 +234,10 @@ impl Watch {
     /// A file of samples that cannot be written.
     pub fn new(options: &Options, begin: u64) -> Result<Watch, Failure> {
         let columns = "time_s,src,src_port,dst,dst_port";
-        let samples = Samples::create(options.samples.as_deref(), &format!("{columns},ack,rtt_ms"))?;
+        let mut samples = Samples::create(options.samples.as_deref(), &format!("{columns},ack,rtt_ms"))?;
         let delays = options.second.as_ref().and_then(|tap| tap.delays.as_deref());
-        let delays = Samples::create(delays, &format!("{columns},queue_delay_ms"))?;
+        let delays = Samples::create(delays, &format!("{columns},queue_delay_ms"));
+        let delays = delays.inspect_err(|_| samples.discard())?;
         let taps = options
             .second
             .as_ref()
@@ -266,6 +258,51 @@ impl Watch {
             interrupted: false,
         };
         Ok(Watch { seen, latest: 0, samples, delays })
+    }
+
+    /// Takes all packets of captures; gives warnings about those of link types that are not known.
+    fn captures(
+        &mut self,
+        input: &mut Input,
+        options: &Options,
+        interrupt: &mut dyn FnMut(u64) -> Result<(), Failure>,
+    ) -> Result<Vec<String>, Failure> {
+        let mut unknown = BTreeMap::new();
+        // Packets of the second tap.
+        let mut after = 0;
+        loop {
+            let (file, packet, bytes) = match input.next() {
+                Ok(Some(found)) => found,
+                Ok(None) => break,
+                Err(_) if interrupt(self.seen.packets).is_err() => {
+                    self.seen.interrupted = true;
+                    break;
+                }
+                Err(error) => return Err(error),
+            };
+            let link = match options.second {
+                None => {
+                    if packet.behind > 0 {
+                        self.went_back(packet.time, packet.behind);
+                    }
+                    self.packet(packet.link_type, bytes, packet.wire_len, packet.time)?
+                }
+                Some(_) => {
+                    let side = if file < options.files.len() { Side::Before } else { Side::After };
+                    after += u64::from(side == Side::After);
+                    self.at_tap(side, &packet, bytes)?
+                }
+            };
+            if let Some(link) = link {
+                *unknown.entry((file, link)).or_default() += 1;
+            }
+            let count = self.seen.packets + after;
+            if count.is_multiple_of(SLICE) && interrupt(self.seen.packets).is_err() {
+                self.seen.interrupted = true;
+                break;
+            }
+        }
+        unknown_links(input, &unknown)
     }
 
     /// Notes that the next packet's stamp is before another by so many nanoseconds, and that it counts at that one's time.
@@ -317,7 +354,10 @@ impl Watch {
             Ok(found) => self.samples.add(seen.table.packet(found))?,
             Err(Unseen::Other) => seen.others += 1,
             Err(Unseen::Cut) => seen.cut += 1,
-            Err(Unseen::Link(link)) => return Ok(Some(*link)),
+            Err(Unseen::Link(link)) => {
+                seen.others += 1;
+                return Ok(Some(*link));
+            }
         }
         Ok(None)
     }
@@ -388,6 +428,11 @@ impl Watch {
             taps.forget(since);
         }
         self.seen.table.forget(since)
+    }
+
+    fn discard(&mut self) {
+        self.samples.discard();
+        self.delays.discard();
     }
 
     /// # Errors

@@ -657,9 +657,8 @@ def _read_again(folder: Path, source: str | None) -> tuple[Plan, list[Run]]:
     if sweep.is_sweep(answer):
         if "landscape" not in answer:
             raise _no_run(folder, f"{RECORD} is a sweep's and has no landscape")
-        return sweep.recorded_plan(answer), []
-    parameters = dict(answer["parameters"])
-    parameters.pop("quick", None)
+        return sweep.recorded_plan(answer, source), []
+    parameters = {name: value for name, value in answer["parameters"].items() if name != "quick"}
     named = answer.get("source") or answer["experiment"]
     if source is None and is_reference(named):
         raise TidegateError(

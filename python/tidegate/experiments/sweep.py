@@ -50,6 +50,8 @@ def read_over(one: Experiment, texts: list[str], quick: bool = False) -> Over:
             raise TidegateError(one.no_parameter(name))
         if name in over:
             raise TidegateError(f"--over {text}: {name} is given twice; give all its values in one")
+        if not all(value.strip() for value in values.split(",")):
+            raise TidegateError(f"--over {text}: a value is empty; write it as name=value,value")
         given = [converted(name, value.strip(), defaults[name], "--over") for value in values.split(",")]
         over[name] = [one.with_files({name: value})[name] for value in given]
         if len({str(value) for value in over[name]}) < len(over[name]):
@@ -107,7 +109,8 @@ class Points:
                 )
         given = {**self.parameters, **point}
         one.check(given)
-        label = self.labels[number] if self.labels else said_all(point)
+        # The name of a case is that of a folder: slashes of paths are underlines in it.
+        label = self.labels[number] if self.labels else said_all(point).replace("/", "_")
         return [_named(case, label, point) for case in one.planned(given).cases]
 
     def _draw(self, runs: list[Run]) -> Figure:
@@ -193,7 +196,9 @@ def is_sweep(answer: dict[str, Any]) -> bool:
     return str(answer["experiment"]).startswith(PREFIX)
 
 
-def recorded_plan(answer: dict[str, Any]) -> Plan:
-    """The plan of a sweep's record, as far as its figure needs it."""
+def recorded_plan(answer: dict[str, Any], source: str | None) -> Plan:
+    """The plan of a sweep's record, as far as its figure needs it; no code of the user's, so `source` is refused."""
+    if source is not None:
+        raise TidegateError("a sweep is drawn from its rows alone; leave out --source")
     landscape = Landscape(**answer["landscape"])
     return Plan([], lambda _rows: [], lambda _runs: landscape.draw(answer["rows"]))

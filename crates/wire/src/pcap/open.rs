@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use flate2::bufread::MultiGzDecoder;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
 use super::error::{CaptureError, Result, fail, plain, unreadable};
 use super::source::Source;
@@ -47,11 +49,20 @@ pub(super) fn open(path: &Path) -> Result<Source> {
         if path.is_dir() {
             return fail(format!("{}: cannot be read: it is a directory", path.display()));
         }
-        let file = File::open(path).map_err(|e| CaptureError(unreadable(path, &e)))?;
+        let file = opened(path)?;
         ahead = file.metadata().is_ok_and(|found| found.is_file() && found.len() >= AHEAD);
         Box::new(file)
     };
     unpacked(file, path, ahead)
+}
+
+/// Opens a file to read. A signal ends the wait for whoever writes to a named pipe, which the standard library would go on with.
+fn opened(path: &Path) -> Result<File> {
+    match rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {
+        Ok(file) => Ok(file.into()),
+        Err(Errno::INTR) => fail("interrupted"),
+        Err(e) => fail(unreadable(path, &e.into())),
+    }
 }
 
 /// What a file has, unpacked; `ahead`: on a thread of its own, if it is packed.
