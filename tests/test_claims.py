@@ -31,6 +31,15 @@ def test_what_is_no_number_is_not_within(value: float) -> None:
     assert not between("id", "ours", "", {"a": value}, 0, 1).holds
 
 
+def test_nan_is_named_and_left_out_of_the_range() -> None:
+    nan = float("nan")
+    for values, measured in (
+        ({"a": 0.5, "b": nan, "c": 0.25}, "0.25 to 0.5; beyond: b (nan)"),
+        ({"a": nan}, "no numbers; beyond: a (nan)"),
+    ):
+        assert between("id", "ours", "", values, 0, 1).measured == measured
+
+
 def test_without_values_nothing_holds() -> None:
     for claim in (between("id", "ours", "", {}), mean_below("id", "ours", "", {}, 1)):
         assert not claim.holds

@@ -23,6 +23,8 @@ Column = str | Callable[[Row], float | None]
 
 NOTHING = "nothing to measure"
 """Measured by a claim that the rows of a run are not about."""
+NO_NUMBERS = "no numbers"
+"""Measured by a claim all of whose values are NaN."""
 
 Of = Literal["paper", "standard", "peer", "ours"]
 """Whose claim: the system's paper, a standard (an RFC), a peer (another tool or a kernel that was measured), or Tidegate's."""
@@ -126,7 +128,8 @@ def between(
 ) -> Claim:
     """The claim that each of these values is from `low` to `high`. Without values it is not judged, and no claim of a run."""
     beyond = {name: value for name, value in values.items() if not low <= value <= high}
-    measured = form.range(list(values.values())) if values else NOTHING
+    numbers = [value for value in values.values() if not math.isnan(value)]
+    measured = form.range(numbers) if numbers else NO_NUMBERS if values else NOTHING
     if beyond:
         named = [f"{name} ({form.one(value)})" for name, value in beyond.items()]
         most = len(named) if form.most_named is None else form.most_named
