@@ -13,7 +13,8 @@
 // queue is above `most` is dropped. The round trip is the time from a SYN to the next packet of the same direction.
 //
 // Where two packets in a round trip are more than a flow's share, TCP can slow down by a timeout alone. Such a flow is stalled at `most`:
-// it is dropped until its queue has fallen by 150 ms or is empty, so that it loses one window, not a part of each.
+// it is dropped until its queue has fallen by 150 ms or is empty, so that it loses one window, not a part of each. What it sends first after
+// a timeout is not dropped to tell it something.
 //
 // Times are us or, of 64 bits, 1/65536 us. Flows of a meter share a queue when the hashes of their addresses and ports are equal.
 //
@@ -51,8 +52,10 @@ const us_t LONG_RTT = 24000;
 const us_t PAUSE = 786432;
 // 2^20 us: a meter that has been empty for this long begins anew.
 const ticks_t IDLE = 64w1 << 36;
-// 150 ms; Linux sends again 200 ms after its last packet.
-const ticks_t STALL = 64w150000 << 16;
+// Linux sends again 200 ms after its last packet. A stalled flow's queue falls by so much; and a packet that comes so long after a window
+// was over is the first one after a timeout.
+const us_t TIMEOUT = 150000;
+const ticks_t STALL = (ticks_t) TIMEOUT << 16;
 
 struct metadata_t {
     meter_t  meter;
@@ -364,7 +367,9 @@ control FairIngress(inout headers_t hdr, inout metadata_t meta, inout standard_m
                     us_t first = meta.ecn == ECT1 ? (trip << 8) + (trip << 7) : (trip << 8) - (trip << 6);
                     tells = tells || young && sum > first || !young && sum > (trip << 9) + (charge_us << 1) && own > meta.target >> 1;
                 }
-                if (tells) {
+                // To drop what is sent first after a timeout would double the next timeout, and slow nothing down.
+                bool again = small && meta.ecn == NOT_ECT && elapsed > trip + TIMEOUT;
+                if (tells && !again) {
                     phase = TELLING;
                     young = false;
                     begin = now_32;

@@ -12,7 +12,8 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 
 const IDLE: u64 = 1 << 36;
-const STALL: u64 = 150_000 << 16;
+const TIMEOUT: u32 = 150_000;
+const STALL: u64 = (TIMEOUT as u64) << 16;
 const PAUSE: u32 = 786_432;
 const UNKNOWN_RTT: u32 = 100_000;
 const LEAST_RTT: u32 = 50;
@@ -330,7 +331,8 @@ fn decide(
                 flow.amount > (trip << 9).wrapping_add(charge_us << 1) && own > config.target >> 1
             };
         }
-        if tells {
+        let again = small && ecn == NOT_ECT && elapsed > trip + TIMEOUT;
+        if tells && !again {
             flow.phase = TELLING;
             flow.young = false;
             flow.begin = now_32;
