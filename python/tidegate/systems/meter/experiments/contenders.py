@@ -255,7 +255,22 @@ CONTENDERS = {
         lambda rate_bps, rtt_s: max(2 * bdp(rate_bps, rtt_s), LEAST_SECOND),
         waits=True,
     ),
-    "drr-1s": Contender("DRR, 1 s", "0.35", "X", "peer", None, equal, waits=True),
+    "drr-1s": Contender(
+        "DRR, 1 s",
+        "0.35",
+        "X",
+        "peer",
+        None,
+        equal,
+        waits=True,
+        weaknesses={
+            "share": (
+                "goodput counts what has come in order, and a flow may have most of the buffer: at 180 Mbit/s and 5 ms among eight different "
+                "controls CUBIC had an RTT of 3.8 s, lost packets, and nothing counted for seven seconds until all were repaired, although the "
+                "link had sent its share in each second; with a buffer of 0.5 s 0.85, of 0.1 s 0.99; for other cells cause not found"
+            )
+        },
+    ),
     "linux-police": Contender("Linux police, 1 s", "#e6550d", "^", "standard", None, equal, qdisc="police"),
     "linux-tbf": Contender(
         "Linux TBF, 1 BDP", "0.3", "x", "standard", None, buffered, qdisc="tbf", waits=True
