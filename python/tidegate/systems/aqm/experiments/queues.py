@@ -28,6 +28,21 @@ MIXES = {
     )
 }
 """Numbers of CUBIC and Prague flows: those of Figs. 6 to 8."""
+SHORT = {
+    "pi2": "PI2",
+    "dualpi2": "DualPI2",
+    "pi2-inside": "PI2, data plane",
+    "dualpi2-inside": "DualPI2, data plane",
+    "rfc": "DualPI2, RFC 9332",
+    "rfc-fifo": "DualPI2, FIFO",
+    "linux": "DualPI2, Linux",
+    "step": "ECN step, 1 ms",
+    "droptail": "tail drop",
+    "codel": "CoDel",
+    "pie": "PIE",
+    "fq_codel": "FQ-CoDel",
+}
+"""Names of queues below a panel."""
 WHY_SHARE = (
     "behind two queues a CUBIC flow's RTT includes the C queue's delay, Prague's only its floor of 25 ms; where nine Prague flows share "
     "a low rate, their minimum window of two packets exceeds their share"
@@ -128,7 +143,7 @@ def _draw(ways: Sequence[str], runs: list[Run]) -> Figure:
     rows = [row for row in all_rows(runs) if row["window"] == WHOLE]
     mixes = list(dict.fromkeys((row["classic"], row["l4s"]) for row in rows))
     places = list(dict.fromkeys((row["capacity_mbps"], row["base_rtt_ms"]) for row in rows))
-    figure = Figure(figsize=(1.5 + 3.2 * len(mixes), 7.5), layout="constrained")
+    figure = Figure(figsize=(1.5 + 3.2 * len(mixes), 8), layout="constrained")
     panels = figure.subplots(2, len(mixes), squeeze=False, sharex=True, sharey="row")
     at = range(len(ways))
     for column, (classic, l4s) in enumerate(mixes):
@@ -166,13 +181,13 @@ def _draw(ways: Sequence[str], runs: list[Run]) -> Figure:
         upper.set(title=f"{classic} of CUBIC, {l4s} of Prague")
         log_scale(upper)
         log_scale(lower)
-        lower.set_xticks(at, ways, rotation=60, ha="right", fontsize="small")
+        lower.set_xticks(at, [SHORT.get(way, way) for way in ways], rotation=60, ha="right", fontsize="small")
         for panel, ticks in ((upper, (0.1, 0.2, 0.5, 1, 2, 5)), (lower, (0.1, 0.3, 1, 3, 10, 30, 100, 300))):
             panel.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
             panel.minorticks_off()
         for panel in (upper, lower):
             panel.grid(alpha=0.3)
-    panels[0][0].set_ylabel("goodput of a CUBIC flow over a Prague flow's")
+    panels[0][0].set_ylabel("goodput, CUBIC flow over Prague flow")
     panels[1][0].set_ylabel("p99 of the queue delay (ms)")
     both = [panel.get_legend_handles_labels() for panel in (panels[0][0], panels[1][0])]
     lines = [line for of in both for line in of[0]]
