@@ -184,9 +184,7 @@ CONTENDERS = {
         weaknesses={
             "rate": (
                 "a window that grows by a packet a round trip takes longer than the burst lasts to grow again after a cut (Reno; DCTCP and "
-                "Prague after slow start or losses), and CUBIC's to its last maximum; BBR, where two packets a round trip exceed the rate, "
-                "is dropped until its queue has fallen, and waits for timeouts of 200 and 400 ms, in which its queue is empty for a part of "
-                "the time; for other controls and cells cause not found"
+                "Prague after slow start or losses), and CUBIC's to its last maximum; for other controls and cells cause not found"
             ),
             "share": (
                 "of a few packets a round trip whole ones make a cycle below the share, and a queue that is 1/32 of the limit below the total "
