@@ -11,6 +11,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -443,6 +444,41 @@ def test_wrong_clusters(words: tuple[str, ...], said: str, tmp_path: Path) -> No
     )
     assert said in wrong.splitlines()[-1]
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("greeting", "said"),
+    [
+        (b"", "nothing that a scheduler says has come in 2 s"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n" + bytes(64), "what answers there is no scheduler of Dask's"),
+    ],
+)
+def test_who_answers_and_is_no_scheduler_is_refused(greeting: bytes, said: str, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        taken: list[socket.socket] = []
+
+        def answer() -> None:
+            with suppress(OSError):
+                while True:
+                    taken.append(server.accept()[0])
+                    taken[-1].sendall(greeting)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        refused = tidegate(
+            "--cluster",
+            address,
+            "--out",
+            tmp_path / "run",
+            code=1,
+            DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT="2s",
+        )
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join()
+        for one in taken:
+            one.close()
+    assert f"no Dask scheduler answers at {address}: {said}; start one" in refused.splitlines()[-1]
 
 
 @pytest.mark.parametrize("where", ["local", "slurm"])

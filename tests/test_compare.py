@@ -278,6 +278,18 @@ def test_schemes_on_a_scenario(tidegate: Run, tmp_path: Path) -> None:
     assert stamping["median"] < fifo["median"] / 2
 
 
+def test_a_scheme_is_not_run_for_a_run_that_it_cannot_be_compared_with(tmp_path: Path) -> None:
+    row = {"case": "one", "seed": 1, "goodput_mbps": 1.0}
+    record = {"experiment": "reference.dumbbell", "parameters": {}, "rows": [row], "claims": [], "seeds": [1]}
+    (tmp_path / "run.json").write_text(json.dumps(record))
+    asked = Asked(out=tmp_path / "out")
+    with pytest.raises(
+        TidegateError, match=r"is a run of reference.dumbbell, and fifo runs reference.scenarios"
+    ):
+        sides([str(tmp_path), "fifo"], asked)
+    assert not asked.out.exists()
+
+
 def test_revisions_that_cannot_be_built_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     if not (revisions.REPOSITORY / ".git").exists():
         pytest.skip("needs a clone of the repository")

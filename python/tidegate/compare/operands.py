@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from tidegate.experiments.jobs import Executor
 
 ON_SCENARIOS = "reference.scenarios"
+OF_SCENARIOS = ("scenario", "scheme")
+"""Columns that each of its rows has."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,9 @@ def sides(words: Sequence[str], asked: Asked) -> list[Side]:
         # Everything is known to be possible before anything runs.
         _demand_known(word, asked)
     schemes = [word for word in words if own.is_scheme(word)]
+    if schemes:
+        for word in filter(is_folder, words):
+            _demand_on_scenarios(word, schemes[0])
     on = _schemes(schemes, asked) if schemes else {}
     found = []
     alike: Counter[str] = Counter()
@@ -117,6 +122,17 @@ def _demand_known(word: str, asked: Asked) -> None:
     raise TidegateError(
         f"there is nothing to compare called {word!r}; {did_you_mean(word, own.names())}{known}"
     )
+
+
+def _demand_on_scenarios(word: str, scheme: str) -> None:
+    """Refuse a run that a scheme on the scenarios cannot be compared with, before it is run."""
+    run = _of_folder(word)
+    missing = [name for name in OF_SCENARIOS if name not in run.rows[0]]
+    if missing:
+        raise TidegateError(
+            f"{word} and {scheme} cannot be compared: {word} is a run of {run.experiment}, and {scheme} runs {ON_SCENARIOS}, whose rows "
+            f"have other columns: {', '.join(missing)}"
+        )
 
 
 def _demand_experiment(word: str) -> None:

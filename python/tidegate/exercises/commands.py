@@ -204,7 +204,10 @@ def iperf(net: LiveTopology, source: str, target: str, seconds: str) -> bool:
     missing = kernel.missing_program("iperf3")
     if missing is not None:
         raise TidegateError(missing)
-    server = net.start(target, "iperf3 --server --one-off", stdout=subprocess.DEVNULL)
+    # What goes wrong the client says, too; a server that is ended while it says good-bye says that as well.
+    server = net.start(
+        target, "iperf3 --server --one-off", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     try:
         end_s = time.monotonic() + LISTENS_S
         while net.output(target, "ss -Hltn 'sport = :5201'")[1].strip() == "":

@@ -335,7 +335,14 @@ async def _reach(where: str, connect_s: float) -> None:
         key = Security().get_connection_args("client")
     except OSError as error:
         raise TidegateError(f"{where} needs a certificate and a key: {error}; correct {KEY}") from None
-    (await connect(where, timeout=connect_s, **key)).abort()
+    try:
+        # Dask waits as long as it takes for a greeting, once somebody has taken the call.
+        (await asyncio.wait_for(connect(where, timeout=connect_s, **key), connect_s)).abort()
+    except TimeoutError:
+        raise OSError(f"nothing that a scheduler says has come in {connect_s:g} s") from None
+    except MemoryError:
+        # Dask takes what another protocol says for a length.
+        raise OSError("what answers there is no scheduler of Dask's") from None
 
 
 def _dashboard(link: str | None) -> str | None:
