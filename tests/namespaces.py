@@ -148,6 +148,9 @@ def _quiet(netns: str) -> None:
     for which in ("all", "default"):
         path = f"/proc/sys/net/ipv6/conf/{which}/disable_ipv6"
         write_within(netns, path, "1")
+    # As the kernel has them, whatever this machine has, as after Mininet, which leaves others.
+    for name, values in (("tcp_rmem", "4096 131072 6291456"), ("tcp_wmem", "4096 16384 4194304")):
+        write_within(netns, f"/proc/sys/net/ipv4/{name}", values)
     ip("-n", netns, "link", "set", "lo", "up")
 
 
