@@ -155,6 +155,18 @@ def test_which_flows_marks_can_spare_losses(
     assert fair_sharing.can_be_spared(control, share_mbps, rtt_ms) == spared
 
 
+@pytest.mark.parametrize(
+    ("control", "mbps", "rtt_ms"), [("cubic", 2, 0.3), ("reno", 2, 0.3), ("bbr", 1, 1.0), ("bbr3", 3, 1.0)]
+)
+def test_what_is_sent_first_after_a_timeout_is_not_dropped_to_tell(
+    tmp_path: Path, control: str, mbps: float, rtt_ms: float
+) -> None:
+    given = {"controls": (control,), "rates_mbps": (mbps,), "base_rtts_ms": (rtt_ms,), "schemes": ("fair",)}
+    (row,) = run("meter.longrtt", given, seeds=[63], out=tmp_path / "run")["rows"]
+    assert row["timeouts"] > 50
+    assert abs(row["error"]) < 0.01
+
+
 @pytest.mark.slow
 def test_both_bbrs_run_with_and_without_ecn(tmp_path: Path) -> None:
     settings = {
