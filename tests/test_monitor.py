@@ -306,6 +306,14 @@ def test_packets_of_another_link_type_are_left_out_of_a_capture_that_has_others_
     assert [flow["packets"] for flow in answer["flows"]] == [1]
     assert answer["packets"] == 3
     assert any("both.pcapng: 2 packets of link type 220 are left out" in one for one in answer["warnings"])
+    kinds = [block(1, struct.pack("<HHI", link, 0, 0)) for link in range(190, 220)]
+    capture.write_bytes(
+        header + ethernet + b"".join(kinds) + b"".join(packet(one, frame) for one in range(31))
+    )
+    (said,) = [one for one in watch([capture])["warnings"] if "link type" in one]
+    assert (
+        "30 packets of link type 190, 191, 192, 193, 194, 195, 196, 197, among others, are left out" in said
+    )
     capture.write_bytes(header + usb + ethernet + packet(0, bytes(70)))
     with pytest.raises(TidegateError, match="packets of link type 220; the monitor reads"):
         watch([capture])

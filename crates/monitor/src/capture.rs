@@ -200,21 +200,27 @@ pub fn watch(
     Ok(seen)
 }
 
-/// Warnings about packets of link types that are not known: how many, by file and type.
+/// A warning for each file with packets of link types that are not known, of which `unknown` has the numbers.
 ///
 /// # Errors
 /// A file has no others.
 fn unknown_links(input: &Input, unknown: &BTreeMap<(usize, u32), u64>) -> Result<Vec<String>, Failure> {
     const READ: &str = "the monitor reads Ethernet (1), raw IP (12, 14, 101, 228, 229), Linux cooked captures (113, 276) and loopback (0, 108)";
-    let readers = input.readers();
-    let warnings = unknown.iter().map(|(&(file, link), count)| {
-        let (path, packets) = (readers[file].path().display(), readers[file].packets);
-        match unknown.range((file, 0)..=(file, u32::MAX)).map(|(_, count)| count).sum::<u64>() == packets {
-            true => Err(Failure(format!("{path}: packets of link type {link}; {READ}"))),
-            false => Ok(format!("{path}: {count} packets of link type {link} are left out; {READ}")),
+    let mut warnings = Vec::new();
+    for (file, reader) in input.readers().iter().enumerate() {
+        let here = || unknown.range((file, 0)..=(file, u32::MAX));
+        let count: u64 = here().map(|(_, count)| count).sum();
+        let links: Vec<String> = here().map(|((_, link), _)| link.to_string()).take(8).collect();
+        let Some(first) = links.first() else { continue };
+        let path = reader.path().display();
+        if count == reader.packets {
+            return Err(Failure(format!("{path}: packets of link type {first}; {READ}")));
         }
-    });
-    warnings.collect()
+        let kinds = if here().count() > links.len() { ", among others," } else { "" };
+        let links = links.join(", ");
+        warnings.push(format!("{path}: {count} packets of link type {links}{kinds} are left out; {READ}"));
+    }
+    Ok(warnings)
 }
 
 /// Watches packets as they come.
