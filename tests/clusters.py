@@ -56,6 +56,7 @@ def dask(
     workers: int = 2,
     *,
     without: str | None = None,
+    threads: int = 1,
     nanny: bool = False,
     protocol: str = "tcp",
     before: str = "",
@@ -73,7 +74,7 @@ def dask(
         scheduler = [sys.executable, *module, "--protocol", protocol, "--host", host, "--port", port]
         scheduler.append("--no-dashboard")
         processes = [stack.enter_context(started(scheduler, place / "scheduler.log", **env))]
-        worker = [address, "--nthreads", "1", "--nanny" if nanny else "--no-nanny", "--no-dashboard"]
+        worker = [address, "--nthreads", str(threads), "--nanny" if nanny else "--no-nanny", "--no-dashboard"]
         first = ["-c", f"{before}\nfrom distributed.cli.dask_worker import main; main()"]
         for number in range(workers):
             module = first if before and not number else ["-m", "distributed.cli.dask_worker"]

@@ -323,7 +323,7 @@ def test_a_scheduler_without_tidegate_is_named(tmp_path: Path) -> None:
 
 
 KILLS = """
-import os, signal
+import os, signal, time
 from matplotlib.figure import Figure
 from tidegate.experiments import Case, Plan
 from tidegate.network import Network
@@ -331,6 +331,7 @@ from tidegate.network import Network
 def row(result):
     if result.seed == 2 and not os.path.exists({harmless!r}):
         os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(0.3)
     return {{"x": result.end_s}}
 
 def mine(duration_ms: int = 100):
@@ -342,18 +343,23 @@ def mine(duration_ms: int = 100):
 """
 
 
-def test_a_run_that_kills_its_workers_is_left_out_and_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("workers", "threads"), [(2, 1), (1, 4)])
+def test_a_run_that_kills_its_workers_is_left_out_and_named(
+    tmp_path: Path, workers: int, threads: int
+) -> None:
     harmless = tmp_path / "harmless"
     (tmp_path / "my.py").write_text(KILLS.format(harmless=str(harmless)))
     words = [sys.executable, "-m", "tidegate.cli", "run", f"{tmp_path}/my.py:mine", "--repeat", "4"]
     words += ["--out", str(tmp_path / "run")]
-    with dask(tmp_path, nanny=True) as (address, _):
+    with dask(tmp_path, workers, threads=threads, nanny=True) as (address, _):
         done = subprocess.run([*words, "--cluster", address], capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr
     assert "Traceback" not in done.stderr
     assert "one, seed 2: 4 workers died running it" in done.stderr
     rows = json.loads((tmp_path / "run" / "run.json").read_text())["rows"]
     assert sorted(row["seed"] for row in rows) == [1, 3, 4]
+    # The others were there when workers died, too: with four threads at each death.
+    assert done.stderr.count("workers died") == 1
     harmless.touch()
     done = subprocess.run([*words, "--resume"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

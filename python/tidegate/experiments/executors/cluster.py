@@ -164,19 +164,30 @@ class Cluster:
         came: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
         wanted = _with_files(jobs.recipe)
         futures: dict[int, Any] = {}
+
+        def submit(number: int, key: str) -> None:
+            given = (jobs.recipe, jobs.jobs[number], jobs.backend, wanted, topic, number)
+            future = self.client.submit(task, *given, key=f"{topic}-{number}{key}", pure=False)
+            futures[number] = future
+            future.add_done_callback(lambda future: came.put((number, future)))
+
         try:
             with told() as signals:
                 with self._scheduler():
                     self.client.subscribe_topic(
                         topic, lambda event: parts.update({event[1]["number"]: event[1]["part"]})
                     )
-                    for number, job in enumerate(jobs.jobs):
-                        key = f"{topic}-{number}"
-                        given = (jobs.recipe, job, jobs.backend, wanted, topic, number)
-                        future = self.client.submit(task, *given, key=key, pure=False)
-                        futures[number] = future
-                        future.add_done_callback(lambda future, number=number: came.put((number, future)))
-                self._gather(jobs, tell, ended, futures, parts, came, signals)
+                    for number in range(len(jobs.jobs)):
+                        submit(number, "")
+                suspects = self._gather(jobs, tell, ended, futures, parts, came, signals)
+                for number, why in suspects.items():
+                    if len(suspects) == 1 or ended.interrupted or ended.error is not None:
+                        ended.lost.append(why)
+                        continue
+                    with self._scheduler():
+                        submit(number, "-alone")
+                    alone = self._gather(jobs, tell, ended, futures, parts, came, signals)
+                    ended.lost.extend(alone.values())
         except KeyboardInterrupt:
             ended.interrupted = True
         except Exception as error:
@@ -196,17 +207,23 @@ class Cluster:
         parts: dict[int, float],
         came: queue.SimpleQueue[tuple[int, Any]],
         signals: list[float],
-    ) -> None:
+    ) -> dict[int, str]:
+        """Wait for `futures`; what to say of those with which workers died, by number.
+
+        Dask counts a worker's death against all runs that the worker had, so that one which waited behind a run
+        that kills is among them.
+        """
+        suspects: dict[int, str] = {}
         begun, waiting = time.monotonic(), True
         while futures and ended.error is None:
             if signals:
                 ended.interrupted = True
-                return
+                return suspects
             before = len(ended.runs)
             with suppress(queue.Empty):
                 number, future = came.get(timeout=LOOK_S)
                 parts.pop(number, None)
-                if self._hear(jobs, number, future, ended):
+                if self._hear(jobs, number, future, ended, suspects):
                     futures.pop(number)
                 else:
                     future.add_done_callback(lambda future, number=number: came.put((number, future)))
@@ -218,8 +235,9 @@ class Cluster:
                 self._say(f"no worker of {self._where} has begun yet; the runs wait for one")
             under_way = {number: part for number, part in list(parts.items()) if number in futures}
             tell(len(ended.runs) + sum(under_way.values()), sorted(under_way), ended.runs[before:])
+        return suspects
 
-    def _hear(self, jobs: Jobs, number: int, future: Any, ended: Ended) -> bool:
+    def _hear(self, jobs: Jobs, number: int, future: Any, ended: Ended, suspects: dict[int, str]) -> bool:
         """Take what has come of a run; False if it has been lost since, and comes again."""
         from distributed import KilledWorker
 
@@ -234,7 +252,7 @@ class Cluster:
         if error is None:
             return False
         if isinstance(error, KilledWorker):
-            ended.lost.append(
+            suspects[number] = (
                 f"{jobs.named(number)}: {error.allowed_failures + 1} workers died running it, as they do when memory runs out"
             )
             return True
