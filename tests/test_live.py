@@ -351,3 +351,36 @@ def test_a_host_keeps_as_little_in_its_own_queue_as_a_simulated_one() -> None:
     for column in ("srtt_ms", "cwnd_packets"):
         assert 0.8 < settled(live, column) / settled(simulated, column) < 2.5, column
     assert live.flows["goodput_mbps"][0] == pytest.approx(simulated.flows["goodput_mbps"][0], rel=0.05)
+
+
+LATE = """
+import time
+from tidegate.lab.sampler import Sampler
+
+looks = Sampler.look
+
+def look(self):
+    if self._received and time.monotonic_ns() - self.start >= 1_000_000_000:
+        time.sleep(0.02)
+    return looks(self)
+
+Sampler.look = look
+"""
+
+
+def test_a_receiver_that_is_late_at_the_end_has_its_last_sample(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(LATE)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    net = Network()
+    a, b = net.host("a"), net.host("b")
+    net.link(a, b, rate="100 Mbit/s", delay="100 us", queue="64 packets")
+    for _ in range(4):
+        net.tcp(a, b)
+    net.record("200 ms")
+    result = net.run("1 s", backend="live", progress=False)
+    last = result.flow_samples.sort("time_s").group_by("flow", maintain_order=True).tail(2)
+    grown = last.group_by("flow").agg(pl.col("bytes_received").diff().last())
+    assert grown.height == 4
+    assert grown["bytes_received"].min() > 0
