@@ -60,6 +60,20 @@ def test_a_class_takes_what_others_leave_and_keeps_its_cap() -> None:
     assert (one, two) == (pytest.approx(0.7, abs=0.01), pytest.approx(0.3, abs=0.01))
 
 
+def stalled(result: Result, since_s: float) -> float:
+    """Part of the time from then on in which the middle link was idle while packets waited for it."""
+    samples = result.queue_samples.filter(pl.col("queue") == "left -> right", pl.col("time_s") >= since_s)
+    first, last = samples.row(0, named=True), samples.row(-1, named=True)
+    return float((last["stalled_s"] - first["stalled_s"]) / (last["time_s"] - first["time_s"]))
+
+
+@pytest.mark.parametrize(("shaper", "part"), [(None, 0.0), (Shaper("30 Mbit/s", "3028 B"), 0.7)])
+def test_a_link_is_stalled_while_a_cap_holds_its_packets_back(shaper: Shaper | None, part: float) -> None:
+    net, middle, _ = network(1)
+    classes(net, middle, Queue(packets=167, shaper=shaper))
+    assert stalled(net.run("20 s"), 10) == pytest.approx(part, abs=0.01 if part else 0)
+
+
 def test_queues_and_flows_change_during_a_run_and_for_it_alone() -> None:
     net, middle, flows = network(2)
     queues = classes(net, middle, Queue(packets=167))

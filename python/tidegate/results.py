@@ -4,7 +4,9 @@ Every column that has a unit ends in it. `Result.flows` has one row for each flo
 each link; `number` is the queue's index at a P4 switch's port. A queue is named by its link's ends, as `r -> s`; that of a second link
 between two nodes is `r -> s (2)`. `Result.flow_samples` and `Result.queue_samples` have one row
 per flow or queue and sample, if the network was recorded. In the samples the delay of a plain queue is what a packet that
-came now would wait; of a switch's, how long its first packet has waited. `Result.pages` has one row for each request of a
+came now would wait; of a switch's, how long its first packet has waited. `busy_s` is the time in which the wire has been sending since the
+start of the run, `stalled_s` that in which it has been idle while packets waited for it, as the shapers of a router's classes hold
+them back (null of a P4 switch's ports). `Result.pages` has one row for each request of a
 page.
 
 `goodput_mbps` of `Result.flows` is all bytes that came, over the time from the flow's start to its finish; without a finish, to its
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from tidegate.network import Flow, Link, Network
 
 INFINITE_SSTHRESH = 0x7FFF_FFFF
+UNKNOWN = 2**64 - 1
 TABLES = ("flows", "queues", "drops", "flow_samples", "queue_samples", "notes", "pages", "live")
 
 Note = tuple[int, str, str, float]
@@ -489,7 +492,8 @@ def _queue_samples(
 ) -> pl.DataFrame:
     names = _queue_names(network, ports)
     counts = ["packets", "bytes", "sent_bytes", "dropped", "marked"]
-    columns = _columns(parts, ["time", "port", "queue", "delay", "busy", *counts])
+    columns = _columns(parts, ["time", "port", "queue", "delay", "busy", "stalled", *counts])
+    stalled = pl.Series(_scaled(columns["stalled"], PS_PER_S))
     return pl.DataFrame(
         {
             "time_s": _scaled(columns["time"], PS_PER_S),
@@ -497,6 +501,7 @@ def _queue_samples(
             "number": columns["queue"].cast(pl.Int64),
             "queue_delay_ms": _scaled(columns["delay"], 1e9),
             "busy_s": _scaled(columns["busy"], PS_PER_S),
+            "stalled_s": stalled.set(columns["stalled"] == UNKNOWN, None),
             **{name: columns[name].cast(pl.Int64) for name in counts},
         }
     )

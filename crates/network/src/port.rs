@@ -360,7 +360,7 @@ impl Port {
 
     /// The next packet of a managed queue, its queue, and how long it waited.
     pub fn next_managed(&mut self, now: u64, dropped: &mut Vec<PacketId>) -> Option<(PacketId, usize, u64)> {
-        let next = self.managed.as_mut()?.dequeue(now, dropped);
+        let next = self.managed.as_mut()?.dequeue(now, self.free_at, dropped);
         self.statistics.dropped += dropped.len() as u64;
         let (next, queue) = next?;
         let wait = now - next.came;

@@ -97,6 +97,8 @@ pub struct QueueSamples {
     pub dropped: Vec<u64>,
     pub marked: Vec<u64>,
     pub busy: Vec<u64>,
+    /// How long the wire was idle while packets waited for it: shapers of classes held them back. `u64::MAX`: not known, of a switch.
+    pub stalled: Vec<u64>,
 }
 
 #[derive(Debug, Default)]

@@ -49,6 +49,8 @@ impl Network {
                 samples.marked.push(p.statistics.marked);
                 // What is still to be sent has been counted already.
                 samples.busy.push((p.statistics.busy_ps as u64).saturating_sub(p.backlog(now)));
+                let stalled = p.managed.as_ref().map_or(0, |managed| managed.stalled(now, p.free_at()));
+                samples.stalled.push(if p.of_switch == u32::MAX { stalled } else { u64::MAX });
             };
             if queues.is_empty() {
                 let (depth, delay) = (p.depth(now), p.delay(now));

@@ -491,5 +491,6 @@ fn queue_columns(s: &QueueSamples) -> Columns {
         ("dropped", s.dropped.clone()),
         ("marked", s.marked.clone()),
         ("busy", s.busy.clone()),
+        ("stalled", s.stalled.clone()),
     ])
 }

@@ -224,8 +224,13 @@ impl Managed {
         Offered::Waits { ask: self.len() == 1 }
     }
 
-    /// The packet to be sent, and its queue; those before it that are dropped go to `dropped`.
-    pub fn dequeue(&mut self, now: u64, dropped: &mut Vec<PacketId>) -> Option<(Waiting, usize)> {
+    /// The packet to be sent by a wire that is free since `free_at`, and its queue; those before it that are dropped go to `dropped`.
+    pub fn dequeue(
+        &mut self,
+        now: u64,
+        free_at: u64,
+        dropped: &mut Vec<PacketId>,
+    ) -> Option<(Waiting, usize)> {
         match self {
             Managed::Codel(fifo, codel) => Some((codel.dequeue(now, fifo, dropped)?, 0)),
             Managed::Pie(fifo, pie) => {
@@ -234,7 +239,15 @@ impl Managed {
                 Some((first, 0))
             }
             Managed::Fair(fair) => Some((fair.dequeue(now, dropped)?, 0)),
-            Managed::Classes(classes) => classes.dequeue(now),
+            Managed::Classes(classes) => classes.dequeue(now, free_at),
+        }
+    }
+
+    /// How long a wire that is free since `free_at` has been idle while packets waited for it: only shapers of classes hold back.
+    pub fn stalled(&self, now: u64, free_at: u64) -> u64 {
+        match self {
+            Managed::Classes(classes) => classes.stalled(now, free_at),
+            _ => 0,
         }
     }
 

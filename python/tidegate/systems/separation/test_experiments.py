@@ -137,29 +137,22 @@ def test_the_use_of_the_link_is_compared_with_drr_alone(by_flow: float | None, h
     assert ("with DRR by flow and no controller" in c5.measured) == (by_flow is not None)
 
 
-def watched(packets: list[tuple[int, int]], busy_s: list[float], step_s: float) -> Any:
-    """Samples of a port with two queues."""
+def watched(stalled_s: list[float | None]) -> Any:
+    """Samples of a port, 10 ms apart."""
     rows = [
-        {
-            "time_s": index * step_s,
-            "queue": "r1 -> r2",
-            "number": number,
-            "packets": both[number],
-            "busy_s": busy,
-        }
-        for index, (both, busy) in enumerate(zip(packets, busy_s, strict=True))
+        {"time_s": index / 100, "queue": "r1 -> r2", "number": number, "stalled_s": stalled}
+        for index, stalled in enumerate(stalled_s)
         for number in (0, 1)
     ]
     return SimpleNamespace(queue_samples=pl.DataFrame(rows))
 
 
-def test_a_link_is_idle_while_waiting_where_packets_wait_at_both_ends_of_a_step() -> None:
-    # Busy; half idle while the other queue's packets wait; idle when they have gone; busy again.
-    packets = [(3, 0), (3, 0), (0, 3), (0, 0), (3, 0)]
-    result = watched(packets, [0.0, 0.01, 0.015, 0.015, 0.025], 0.01)
+def test_the_part_of_a_time_in_which_packets_wait_beside_an_idle_link() -> None:
+    result = watched([0.0, 0.0, 0.005, 0.005, 0.005])
     assert testbed.idle_while_waiting(result, 0.0, 0.04) == pytest.approx(0.005 / 0.04)
     assert testbed.idle_while_waiting(result, 0.02, 0.04) == 0.0
     assert testbed.idle_while_waiting(result, 0.03, 0.03) == 0.0
+    assert testbed.idle_while_waiting(watched([None, None, None]), 0.0, 0.02) is None
 
 
 def test_goodput_is_that_between_samples_at_the_steps() -> None:

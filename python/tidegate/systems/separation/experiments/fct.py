@@ -530,7 +530,7 @@ def _claims(rows: list[Row]) -> list[Claim]:
                 "With classes by RTT the link is idle for at most 1 % of the time while packets wait for it",
                 most(waiting, "idle_while_waiting", _named),
                 high=0.01,
-                why="samples are far apart, and a link whose queue is empty for a while between two of them counts as well",
+                why="shapers hold the packets of some classes back while others have none",
                 form=Percents(),
             )
         )

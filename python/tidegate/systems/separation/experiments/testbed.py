@@ -178,23 +178,16 @@ def busy(result: Result, from_s: float, to_s: float) -> float:
     return float((after - before) / (last - first))
 
 
-def idle_while_waiting(result: Result, from_s: float, to_s: float) -> float:
-    """Part of a time in which the congested link was idle between two samples at both of which packets waited for it.
-
-    A queue that is empty for a while between the two counts as well: the further apart samples are, the more.
-    """
+def idle_while_waiting(result: Result, from_s: float, to_s: float) -> float | None:
+    """Part of a time in which the congested link was idle while packets waited for it; not known of a P4 switch's."""
     chosen = (pl.col("queue") == "r1 -> r2") & pl.col("time_s").is_between(from_s, to_s)
-    port = (
-        result.queue_samples.filter(chosen)
-        .group_by("time_s", maintain_order=True)
-        .agg(pl.col("packets").sum(), pl.col("busy_s").first())
-        .sort("time_s")
-    )
-    if len(port) < 2:
+    of_link = result.queue_samples.filter(chosen).select(pl.col("time_s", "stalled_s").cast(pl.Float64))
+    times, stalled = of_link["time_s"], of_link["stalled_s"]
+    if len(of_link) < 2 or times[-1] == times[0]:
         return 0.0
-    waiting = pl.min_horizontal("packets", pl.col("packets").shift(1)) > 0
-    idle = port.select(pl.when(waiting).then(pl.col("time_s").diff() - pl.col("busy_s").diff())).to_series()
-    return float(idle.sum() / (port["time_s"][-1] - port["time_s"][0]))
+    if stalled.null_count():
+        return None
+    return float((stalled[-1] - stalled[0]) / (times[-1] - times[0]))
 
 
 def settled_s(
