@@ -104,6 +104,7 @@ def test_what_waits_for_a_link_waits_in_the_kernel(
     burst = max(10 * (mtu + framing), rate_mbps * 125)
     result = watched(net.run("2 s", backend="live", progress=False))
     samples = result.queue_samples.filter(pl.col("queue") == "r -> b", pl.col("time_s") > 0.5)
+    assert samples["stalled_s"].null_count() == len(samples) > 0
     sent, times = samples["sent_bytes"], samples["time_s"]
     assert (sent[-1] - sent[0]) * 8e-6 / (times[-1] - times[0]) == pytest.approx(rate_mbps, rel=0.03)
     most = samples["bytes"].max()

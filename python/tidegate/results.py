@@ -6,7 +6,7 @@ between two nodes is `r -> s (2)`. `Result.flow_samples` and `Result.queue_sampl
 per flow or queue and sample, if the network was recorded. In the samples the delay of a plain queue is what a packet that
 came now would wait; of a switch's, how long its first packet has waited. `busy_s` is the time in which the wire has been sending since the
 start of the run, `stalled_s` that in which it has been idle while packets waited for it, as the shapers of a router's classes hold
-them back (null of a P4 switch's ports). `Result.pages` has one row for each request of a
+them back (null of a P4 switch's ports, and live of a Linux router's). `Result.pages` has one row for each request of a
 page.
 
 `goodput_mbps` of `Result.flows` is all bytes that came, over the time from the flow's start to its finish; without a finish, to its

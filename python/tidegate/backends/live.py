@@ -10,6 +10,8 @@ from dataclasses import replace
 from os import PathLike
 from typing import Any
 
+import polars as pl
+
 from tidegate import _core
 from tidegate._core import TidegateError
 from tidegate.backends import common
@@ -33,6 +35,7 @@ from tidegate.lab.routers import RouterPlan, interface
 from tidegate.lab.tables import flow_tables
 from tidegate.network import Link, Network, Node
 from tidegate.network.classes import RunningPort
+from tidegate.network.links import queue_names
 from tidegate.results import Measurement, Note, Result, live_table
 from tidegate.suggest import did_you_mean
 from tidegate.units import PS_PER_S, counted
@@ -169,12 +172,21 @@ def _run(
         end_s=end / PS_PER_S,
         flows=flows,
         flow_samples=samples,
+        queue_samples=_of_kernels(network, result.queue_samples),
         live=live_table(_measurements(statistics, _interfaces(hosts, routers))),
         warnings=(
             *lost_captures,
             *_warnings(network, _interfaces(hosts, routers), statistics, reports, end, lost),
         ),
     )
+
+
+def _of_kernels(network: Network, samples: pl.DataFrame) -> pl.DataFrame:
+    """The samples of queues without what is not known of those of Linux routers: what waits does so in the kernel."""
+    names = queue_names(network.links)
+    theirs = [names[link.number][link.b is node] for node, link in linux_ends(network)]
+    known = pl.when(~pl.col("queue").is_in(theirs)).then(pl.col("stalled_s"))
+    return samples.with_columns(known.alias("stalled_s"))
 
 
 def _only_receives(host: HostPlan) -> bool:
