@@ -148,6 +148,22 @@ from own import here as here
         (PLAN + ENDS.replace('Case("one"', "Case(5"), "my.py:17: a case's name is 5 (int); give text"),
         (PLAN + ENDS.replace(" ms", " parsecs"), "my.py:17: case 'one': until: "),
         (PLAN + ENDS.replace(", row)", ", 5)"), "my.py:17: case 'one' measures by 5 (int); give a function"),
+        *(
+            (PLAN + ENDS.replace(was, given), f"my.py:17: {said}")
+            for was, given, said in (
+                (
+                    "lambda rows: []",
+                    "[]",
+                    "the claims of the plan are [] (list); give a function of the rows",
+                ),
+                (
+                    "lambda runs: Figure()",
+                    "None",
+                    "the plan draws by None (NoneType); give a function of the",
+                ),
+                ("lambda runs: Figure()", "Figure()", "the plan draws by "),
+            )
+        ),
         (
             PLAN + ENDS.replace("Plan([Case", "Plan([5, Case"),
             "my.py:16: mine returns a plan with the cases [5, ",

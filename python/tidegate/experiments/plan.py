@@ -155,6 +155,17 @@ class Plan:
     claims: Callable[[list[Row]], list[Claim]]
     draw: Callable[[list[Run]], Figure]
 
+    def __post_init__(self) -> None:
+        # Here, before a run, and where the place in the experiment's file is known.
+        if not callable(self.claims):
+            raise TidegateError(
+                f"the claims of the plan are {_a(self.claims)}; give a function of the rows that returns a list of claims"
+            )
+        if not callable(self.draw):
+            raise TidegateError(
+                f"the plan draws by {_a(self.draw)}; give a function of the runs that returns a Matplotlib figure"
+            )
+
     def judged(self, rows: list[Row]) -> list[Claim]:
         """What `claims` returns, but for claims that these rows are not about.
 
