@@ -16,6 +16,7 @@ import tidegate.systems
 from live import needs_dctcp, needs_iperf3, needs_namespaces
 from tidegate import TidegateError
 from tidegate.experiments import registry
+from tidegate.scenarios import SCHEMES
 from tidegate.templates import SYSTEM, new_experiment, new_system
 
 PACKAGE = Path(tidegate.__file__).parent
@@ -173,6 +174,22 @@ def test_names_of_tidegate_s_own_systems(name: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
     # An experiment has no place among them.
     assert new_experiment(name, tmp_path).exists()
+
+
+@pytest.mark.parametrize("name", sorted(SCHEMES))
+def test_names_of_tidegate_s_own_schemes(name: str, tmp_path: Path) -> None:
+    # A comparison would refuse its scheme, and `tidegate new` prints one to begin with.
+    with pytest.raises(TidegateError, match=f"{name} is a (scheme|system or a module) of Tidegate's own"):
+        new_system(name, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["measure", "claims", "bottleneck", "partial", "experiment"])
+def test_names_that_the_experiment_s_file_has_for_something_else(name: str, tmp_path: Path) -> None:
+    with pytest.raises(TidegateError, match=f"{name} is a name that the experiment's file has already"):
+        new_experiment(name, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    assert new_experiment("buffers", tmp_path).exists()
 
 
 def test_what_is_there_stays(tmp_path: Path) -> None:

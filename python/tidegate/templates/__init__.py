@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import keyword
 import re
 import shutil
@@ -10,7 +11,7 @@ from collections.abc import Callable
 from importlib.machinery import PathFinder
 from pathlib import Path
 
-from tidegate import systems
+from tidegate import scenarios, systems
 from tidegate._core import TidegateError
 from tidegate.files import why
 
@@ -34,6 +35,9 @@ def new_system(name: str, folder: Path) -> Path:
         raise TidegateError(
             f"{name} is a system or a module of Tidegate's own, which would hide it; give another name"
         )
+    if name in scenarios.SCHEMES:
+        # Its `scheme` would be refused beside the others.
+        raise TidegateError(f"{name} is a scheme of Tidegate's own; give another name")
     place = folder / name
     title = "".join(part.capitalize() for part in name.split("_"))
     _copy(
@@ -49,6 +53,8 @@ def new_system(name: str, folder: Path) -> Path:
 def new_experiment(name: str, folder: Path) -> Path:
     """Write an experiment and its test into `folder`, and give the experiment's file."""
     _demand_name("experiment", name)
+    if name != _BUFFERS and any(name in _defined(source) for source in EXPERIMENT.glob("*.py")):
+        raise TidegateError(f"{name} is a name that the experiment's file has already; give another")
     place = folder / f"{name}.py"
     _copy(
         EXPERIMENT,
@@ -58,6 +64,18 @@ def new_experiment(name: str, folder: Path) -> Path:
         lambda text: re.sub(rf"\b{_BUFFERS}\b(?!_bdp)", name, text),
     )
     return place
+
+
+def _defined(source: Path) -> set[str]:
+    """The names that a file defines or imports."""
+    names: set[str] = set()
+    for statement in ast.parse(source.read_text()).body:
+        match statement:
+            case ast.Import(names=found) | ast.ImportFrom(names=found):
+                names |= {one.asname or one.name for one in found}
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                names.add(name)
+    return names
 
 
 def _demand_name(what: str, name: str) -> None:
