@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 import tidegate.systems
+from conftest import Run
 from live import needs_dctcp, needs_iperf3, needs_namespaces
 from tidegate import TidegateError
 from tidegate.experiments import registry
@@ -190,6 +192,25 @@ def test_names_that_the_experiment_s_file_has_for_something_else(name: str, tmp_
         new_experiment(name, tmp_path)
     assert list(tmp_path.iterdir()) == []
     assert new_experiment("buffers", tmp_path).exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "first"),
+    [("system", "other folder/blink:threshold"), ("experiment", "other folder/blink.py")],
+)
+def test_commands_to_go_on_with_are_a_shell_s(
+    tidegate: Run, tmp_path: Path, command: str, first: str
+) -> None:
+    made = tidegate("new", command, "blink", "--dir", tmp_path / "other folder", "--json")
+    commands = [shlex.split(line) for line in json.loads(made.out)["next"]]
+    assert commands[0] == ["tidegate", "run", str(tmp_path / first), "--quick"]
+    for words in commands:
+        (path,) = [word for word in words if word.startswith("/")]
+        assert Path(path.partition(":")[0]).exists()
+    own = tidegate("list", commands[0][2], process=True)
+    assert shlex.split(own.out.splitlines()[-1])[:2] == ["tidegate", "run"]
+    again = shlex.split(own.out.splitlines()[-1])[2]
+    assert tidegate("list", again, process=True).out == own.out
 
 
 def test_what_is_there_stays(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -115,7 +116,7 @@ def _print_experiment(one: Experiment) -> None:
         ):
             if name in others:
                 print(f"    {text}: {_shown(others[name])}")
-    print(f"\ntidegate run {one.shown_name} --quick")
+    print(f"\ntidegate run {shlex.quote(one.shown_name)} --quick")
 
 
 def _shown(value: object) -> str:

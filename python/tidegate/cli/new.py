@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -34,9 +35,9 @@ def system(name: Name, folder: Dir = Path(), as_json: Json = False) -> None:
     _tell(
         place,
         [
-            f"tidegate run {_command(place)}:threshold --quick",
-            f"tidegate compare {_command(place)}:scheme fifo codel --set scenarios=access",
-            f"python -m pytest {place}",
+            f"tidegate run {_command(place, ':threshold')} --quick",
+            f"tidegate compare {_command(place, ':scheme')} fifo codel --set scenarios=access",
+            f"python -m pytest {shlex.quote(str(place))}",
         ],
         as_json,
     )
@@ -49,12 +50,17 @@ def experiment(name: Name, folder: Dir = Path(), as_json: Json = False) -> None:
 
     place = new_experiment(name, folder)
     test = place.with_name(f"test_{place.name}")
-    _tell(place, [f"tidegate run {_command(place)} --quick", f"python -m pytest {test}"], as_json)
+    _tell(
+        place,
+        [f"tidegate run {_command(place)} --quick", f"python -m pytest {shlex.quote(str(test))}"],
+        as_json,
+    )
 
 
-def _command(place: Path) -> str:
-    """A path that the command line takes for one."""
-    return str(place) if place.is_absolute() or str(place).startswith("..") else f"./{place}"
+def _command(place: Path, within: str = "") -> str:
+    """A path that the command line takes for one, and what is meant in it, as a shell takes them."""
+    path = str(place) if place.is_absolute() or str(place).startswith("..") else f"./{place}"
+    return shlex.quote(path + within)
 
 
 def _tell(place: Path, commands: list[str], as_json: bool) -> None:

@@ -7,6 +7,7 @@ import importlib.util
 import inspect
 import os
 import pkgutil
+import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -118,7 +119,7 @@ class Experiment:
         known = self.parameters()
         return (
             f"{self.name} has no parameter {name!r}; {did_you_mean(name, known)}it has {', '.join(known)} "
-            f"(`tidegate list {self.shown_name}` says what each is)"
+            f"(`tidegate list {shlex.quote(self.shown_name)}` says what each is)"
         )
 
     def about(self) -> dict[str, dict[str, Any]]:
