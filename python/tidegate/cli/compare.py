@@ -180,18 +180,12 @@ def _demand_place(out: Path) -> None:
 
 
 def _print(answer: Comparison) -> None:
-    from rich.console import Console
-    from rich.table import Table
+    from tidegate.cli import tables
 
     for remark in answer.remarks():
         print(remark)
-    table = Table()
-    for number, name in enumerate(answer.columns()):
-        table.add_column(name, justify="left" if number < 2 else "right")
-    for line in answer.cells():
-        table.add_row(*line)
-    width = None if sys.stdout.isatty() else 60 + 44 * len(answer["sides"])
-    Console(markup=False, emoji=False, width=width).print(table)
+    names = answer.columns()
+    tables.show(names, answer.cells(), range(2, len(names)), keys=2, pipe=60 + 44 * len(answer["sides"]))
     print(answer.legend())
     if answer.lacks_intervals():
         print("an interval needs six seeds or more that both have: --repeat 6")

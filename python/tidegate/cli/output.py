@@ -134,20 +134,17 @@ def print_rows(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> None:
     if not rows:
         print("no rows")
         return
-    from rich.console import Console
-    from rich.table import Table
+    from tidegate.cli import tables
 
-    table = Table()
     names = columns or tuple(dict.fromkeys(name for row in rows for name in row))
-    for name in names:
-        text = any(isinstance(row.get(name), str) for row in rows)
-        table.add_column(name, justify="left" if text else "right")
+    right = [at for at, name in enumerate(names) if not any(isinstance(row.get(name), str) for row in rows)]
+    cells = []
     for row in rows:
         values = ["-" if value is None else value for value in (row.get(name, "") for name in names)]
-        table.add_row(*(f"{value:.4g}" if isinstance(value, float) else str(value) for value in values))
-    # A file or a pipe has no width to fit into.
-    width = None if sys.stdout.isatty() else 240
-    Console(markup=False, emoji=False, width=width).print(table)
+        cells.append([f"{value:.4g}" if isinstance(value, float) else str(value) for value in values])
+    # The first columns that tell the rows apart.
+    keys = next((n for n in range(1, len(names)) if len({tuple(row[:n]) for row in cells}) == len(cells)), 1)
+    tables.show(names, cells, right, keys)
 
 
 def report_bug(error: BaseException) -> None:
