@@ -20,6 +20,7 @@ import pytest
 
 from conftest import Run
 from namespaces import needs_root
+from switches import wait_for
 from tidegate._core import TidegateError
 from tidegate.exercises import commands, host_commands
 from tidegate.exercises.files import read
@@ -154,7 +155,8 @@ def test_servers_of_a_host_go_on_with_the_network(tmp_path: Path, tidegate: Run)
     with LiveTopology(read(path)) as live:
         assert commands.run(live, f"h1 sh -c 'setsid sleep {marker}4 &'")
         assert [job.host for job in live.jobs().values()] == ["h2", "h2", "h2", "h1"]
-        assert len(processes(f"^sleep {marker}")) == 4
+        # What a shell has put into the background may not have begun yet.
+        wait_for(lambda: len(processes(f"^sleep {marker}")) == 4)
         assert commands.run(live, "kill 2 4")
         assert list(live.jobs()) == [1, 3]
         assert len(processes(f"^sleep {marker}")) == 2
