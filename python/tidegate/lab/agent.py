@@ -76,8 +76,6 @@ class Agent:
         self._receives: list[tuple[FlowPlan, End]] = []
         self._period: int | None = None
         self._ended = False
-        # Ends that are yet to be stopped.
-        self._lingering: list[End] = []
 
     def run(self) -> None:
         """Serve requests until the lab ends."""
@@ -221,23 +219,15 @@ class Agent:
             self._sampler.look()
         else:
             self._sampler.sample(self._period)
+        later = time.monotonic_ns() + LINGER_NS
         for plan, end in self._sends:
             if plan.kind == "tcp" and plan.tool == "iperf3":
-                self._lingering.append(end)
+                self._loop.at(later, end.stop)
             else:
                 end.stop()
-        if self._lingering:
-            self._loop.at(time.monotonic_ns() + LINGER_NS, self._stop_lingering)
-
-    def _stop_lingering(self) -> None:
-        while self._lingering:
-            self._lingering.pop().stop()
 
     def _finish(self, sent: list[FlowReport], received: list[FlowReport]) -> None:
         """Polls all ends until their results are known, then reports them to the lab."""
-        if self._lingering:
-            self._loop.at(time.monotonic_ns() + LINGER_NS, lambda: self._finish(sent, received))
-            return
         for ends, reports in ((self._sends, sent), (self._receives, received)):
             while ends:
                 report = ends[0][1].finish(self._sampler)

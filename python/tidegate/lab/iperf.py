@@ -128,7 +128,8 @@ class Client:
         report = FlowReport(self._plan.number)
         if self._process is None:
             return report
-        assert self._stopped is not None
+        if self._stopped is None:
+            return None
         if not self._process.ended:
             if time.monotonic_ns() < self._stopped + LAST_WAIT_NS:
                 return None
