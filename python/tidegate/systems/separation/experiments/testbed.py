@@ -166,28 +166,26 @@ def goodputs(result: Result, flows: int, end_s: float) -> npt.NDArray[np.float64
     return found
 
 
-def busy(result: Result, from_s: float, to_s: float) -> float:
-    """Part of a time in which the congested link was sending."""
+def _part(result: Result, seconds: str, from_s: float, to_s: float) -> float | None:
+    """How much a count of seconds of the congested link grows in a time, as a part of it; `None`: not known."""
     chosen = (
         (pl.col("queue") == "r1 -> r2") & (pl.col("number") == 0) & pl.col("time_s").is_between(from_s, to_s)
     )
-    sent = result.queue_samples.filter(chosen).select("time_s", "busy_s")
-    if len(sent) < 2:
+    samples = result.queue_samples.filter(chosen).select("time_s", seconds)
+    if len(samples) < 2:
         return 0.0
-    (first, before), (last, after) = sent.row(0), sent.row(-1)
-    return float((after - before) / (last - first))
+    (first, before), (last, after) = samples.row(0), samples.row(-1)
+    return None if before is None or after is None else float((after - before) / (last - first))
+
+
+def busy(result: Result, from_s: float, to_s: float) -> float:
+    """Part of a time in which the congested link was sending."""
+    return _part(result, "busy_s", from_s, to_s) or 0.0
 
 
 def idle_while_waiting(result: Result, from_s: float, to_s: float) -> float | None:
     """Part of a time in which the congested link was idle while packets waited for it; not known of a P4 switch's."""
-    chosen = (pl.col("queue") == "r1 -> r2") & pl.col("time_s").is_between(from_s, to_s)
-    of_link = result.queue_samples.filter(chosen).select(pl.col("time_s", "stalled_s").cast(pl.Float64))
-    times, stalled = of_link["time_s"], of_link["stalled_s"]
-    if len(of_link) < 2 or times[-1] == times[0]:
-        return 0.0
-    if stalled.null_count():
-        return None
-    return float((stalled[-1] - stalled[0]) / (times[-1] - times[0]))
+    return _part(result, "stalled_s", from_s, to_s)
 
 
 def settled_s(
