@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 
 from tidegate.network import Network
@@ -64,6 +65,11 @@ class Turns:
 
     def __sub__(self, other: Turns) -> Turns:
         return Turns(self.least - other.least, self.median - other.median)
+
+
+Kind = Callable[[Took], float]
+WALL: Kind = attrgetter("wall")
+CPU: Kind = attrgetter("cpu")
 
 
 def processor_s() -> float:
@@ -121,8 +127,8 @@ def main() -> None:
         )
         for rule, own in rules.items():
             print(
-                f"tidegate monitor --rtt-rule {rule:10}  {shown(own, wall)} s  {packets / own.least.wall / 1e6:6.2f} Mpps"
-                f"  {shown(own, cpu)} s"
+                f"tidegate monitor --rtt-rule {rule:10}  {shown(own, WALL)} s  {packets / own.least.wall / 1e6:6.2f} Mpps"
+                f"  {shown(own, CPU)} s"
             )
         for tool, goal in GOALS.items():
             if tool not in theirs:
@@ -130,27 +136,17 @@ def main() -> None:
                 continue
             other, own = theirs[tool], rules[tool]
             print(
-                f"{tool:35}  {shown(other, wall)} s  {times_as_long(other, own, wall)}     {shown(other, cpu)} s"
-                f"  {times_as_long(other, own, cpu)}   (at least {goal:g} x)"
+                f"{tool:35}  {shown(other, WALL)} s  {times_as_long(other, own, WALL)}     {shown(other, CPU)} s"
+                f"  {times_as_long(other, own, CPU)}   (at least {goal:g} x)"
             )
 
 
-def wall(one: Took) -> float:
-    """Seconds by the clock."""
-    return one.wall
-
-
-def cpu(one: Took) -> float:
-    """Seconds of processor time."""
-    return one.cpu
-
-
-def shown(turns: Turns, kind: Callable[[Took], float]) -> str:
+def shown(turns: Turns, kind: Kind) -> str:
     """`0.029 (0.031)`."""
     return f"{kind(turns.least):8.3f} ({kind(turns.median):.3f})"
 
 
-def times_as_long(other: Turns, own: Turns, kind: Callable[[Took], float]) -> str:
+def times_as_long(other: Turns, own: Turns, kind: Kind) -> str:
     """`6.5 (6.1) x`."""
     least, median = kind(other.least) / kind(own.least), kind(other.median) / kind(own.median)
     return f"{least:6.1f} ({median:.1f}) x"
