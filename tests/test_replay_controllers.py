@@ -413,3 +413,56 @@ def test_notes_of_an_earlier_run_are_told_of(punt: p4.Program, tmp_path: Path) -
     done = replay(punt, {0: file}, tmp_path)
     assert any("notes.parquet: is from an earlier run" in note for note in done.answer["notes"])
     assert done.answer["controller_notes"] == []
+
+
+MANY = """
+#include <core.p4>
+#include <v1model.p4>
+header H_t { bit<32> key; bit<32> rest; }
+struct H { H_t h; } struct M {}
+parser P(packet_in p, out H h, inout M m, inout standard_metadata_t s) {
+    state start { p.extract(h.h); transition accept; }
+}
+control V(inout H h, inout M m) { apply {} }
+control I(inout H h, inout M m, inout standard_metadata_t s) {
+    action to(bit<9> port) { s.egress_spec = port; }
+    action drop() { mark_to_drop(s); }
+    table t { key = { h.h.key: exact; } actions = { to; drop; } size = 100000; default_action = drop(); }
+    apply { t.apply(); }
+}
+control E(inout H h, inout M m, inout standard_metadata_t s) { apply {} }
+control C(inout H h, inout M m) { apply {} }
+control D(packet_out p, in H h) { apply { p.emit(h); } }
+V1Switch(P(), V(), I(), E(), C(), D()) main;
+"""
+
+
+ENTRIES = 70_000
+
+
+class Removes(Controller):
+    """So many entries that captures are looked ahead in; the last goes at each tick."""
+
+    period = "1950 us"
+
+    def start(self, switch: SwitchApi) -> None:
+        self.handles = [switch.table_add("t", [number], "to", [1 + number % 2]) for number in range(ENTRIES)]
+
+    def tick(self, now: int, switch: SwitchApi) -> None:
+        switch.table_delete("t", self.handles.pop())
+
+
+def test_packets_that_are_foreseen_wait_for_their_time(tmp_path: Path) -> None:
+    """Memory is asked for by what a table has before a packet comes; what a controller changes holds from its time on."""
+    (tmp_path / "many.p4").write_text(MANY)
+    # Sixteen packets of each key, in 2 ms; no packet comes at a tick.
+    places = [(number * 125_003, number // 16) for number in range(400)]
+    frames = [(at, (ENTRIES - 1 - place).to_bytes(4) + bytes(4)) for at, place in places]
+    for port in (0, 1):
+        (tmp_path / f"{port}.pcap").write_bytes(pcap(frames[port::2], nanoseconds=True))
+    inputs = {port: tmp_path / f"{port}.pcap" for port in (0, 1)}
+    replay(tmp_path / "many.p4", inputs, out=tmp_path / "out", controllers=[Removes()])
+    left = [frame for frame, (at, place) in zip(frames, places, strict=True) if at < 1_950_000 * (place + 1)]
+    assert 250 < len(left) < 350
+    out = [packet for port in (1, 2) for packet in read_pcap(tmp_path / "out" / f"port{port}.pcap")]
+    assert sorted(out) == left

@@ -39,6 +39,11 @@ pub struct Options {
     pub cpu_port: Option<u32>,
 }
 
+/// Packets before its turn, when a packet's lookups ask for memory, and when for their rows. With fewer memory has not come yet, and
+/// with more it may be gone again.
+const AHEAD: usize = 8;
+const ROWS_AHEAD: usize = 4;
+
 /// Packets for the controller that wait; more are dropped, and counted.
 const MOST_PACKET_INS: usize = 1 << 16;
 
@@ -192,7 +197,9 @@ impl Replay {
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64> {
         let last = self.start.saturating_add(until / PICOSECONDS);
-        while let Some((input, port, packet, bytes)) = self.merge.next_until(last)? {
+        loop {
+            self.foresee(pipeline);
+            let Some((input, port, packet, bytes)) = self.merge.next_until(last)? else { break };
             if self.link_type != packet.link_type {
                 return fail(format!(
                     "{}: packet {} is of link type {}, those before it of {}; all packets of all inputs must be alike",
@@ -243,6 +250,20 @@ impl Replay {
             self.now = until;
         }
         Ok(self.now)
+    }
+
+    /// Has the memory come for lookups of packets a little further on, where there are so many entries that they would wait for it.
+    fn foresee(&self, pipeline: &Pipeline) {
+        if pipeline.foresees()
+            && let Some(mut upcoming) = self.merge.upcoming()
+        {
+            if let Some(bytes) = upcoming.nth(ROWS_AHEAD - 1) {
+                pipeline.prefetch_rows(bytes);
+            }
+            if let Some(bytes) = upcoming.nth(AHEAD - ROWS_AHEAD - 1) {
+                pipeline.prefetch(bytes);
+            }
+        }
     }
 
     /// Writes what left the program at a time in nanoseconds; `missing` bytes of each packet are not there.

@@ -17,6 +17,7 @@ pub mod cost;
 pub mod drops;
 mod ebpf;
 pub mod executor;
+mod foresee;
 pub mod hash;
 pub mod interp;
 pub mod jit;

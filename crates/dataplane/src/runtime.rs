@@ -16,6 +16,7 @@ use crate::context::{Context, DropReason, Requests};
 use crate::cost::{Prices, WORK_BUDGET, first_touches};
 use crate::drops::Drops;
 use crate::executor::{Executor, View};
+use crate::foresee::Foresight;
 use crate::interp::Interpreter;
 use crate::jit::flat::{Flat, Passed};
 use crate::jit::function::NativePath;
@@ -95,6 +96,7 @@ pub struct Pipeline {
     pub(crate) spent: u64,
     /// Of timestamps in v1model.
     pub(crate) clock: Clock,
+    pub(crate) foresight: Foresight,
     /// What [`Pipeline::compare`] has found.
     compared: Option<(Arc<Program>, bool)>,
 }
@@ -195,6 +197,7 @@ impl Pipeline {
         let first = WORK_BUDGET.checked_sub(first_pass);
         Pipeline {
             path,
+            foresight: Foresight::of(&program, &view),
             view,
             state: State::new(&program),
             program,
@@ -339,6 +342,25 @@ impl Pipeline {
     pub fn process(&mut self, now: u64, port: u32, bytes: &[u8], outputs: &mut Vec<Output>) {
         let path = self.path;
         path.process(self, now, port, bytes, outputs, None);
+    }
+
+    /// Whether it gains to know of packets before their turn: lookups in large tables wait for memory, which can be asked for.
+    #[inline]
+    pub fn foresees(&self) -> bool {
+        self.foresight.gains(&self.state)
+    }
+
+    /// Asks for the memory that a packet's lookups in large tables begin with. It comes some packets later; nothing but time depends
+    /// on it.
+    #[inline]
+    pub fn prefetch(&self, bytes: &[u8]) {
+        self.foresight.prefetch(&self.state, bytes);
+    }
+
+    /// Asks for what they go on with: some packets after [`Pipeline::prefetch`].
+    #[inline]
+    pub fn prefetch_rows(&self, bytes: &[u8]) {
+        self.foresight.prefetch_rows(&self.state, bytes);
     }
 
     /// As [`Pipeline::process`], recording every step.

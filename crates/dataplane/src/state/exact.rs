@@ -11,6 +11,7 @@ use p4lang::ir::{MatchKind, Table};
 
 use super::lines::Lines;
 use super::words::words;
+use crate::prefetch::prefetch;
 
 /// Slots in an empty index, as a power of two.
 const FEWEST: u32 = 3;
@@ -218,10 +219,37 @@ impl Exact {
     /// and with few instructions: then the processor has those of several packets under way, and misses of its cache overlap.
     #[inline(always)]
     pub fn candidate(&self, key: u64) -> u32 {
-        let hash = hash(&[key]);
+        self.first_of(hash(&[key]))
+    }
+
+    /// The row that the first group of slots has for a hash, or 0.
+    #[inline(always)]
+    fn first_of(&self, hash: u64) -> u32 {
         let group = self.slots.get(self.place(hash)..).and_then(|slots| slots.first_chunk());
         let least = group.filter(|_| self.grouped).map_or(u64::MAX, |group| least(group, tag(hash)));
         if least <= ROW { least as u32 } else { 0 }
+    }
+
+    /// The hash of a key whose words are those of the table.
+    #[inline(always)]
+    fn hash_of(&self, key: &[u64]) -> u64 {
+        match *key {
+            [one] => hash(&[one]),
+            _ if self.packing.bits.is_empty() => hash(key),
+            _ => hash(&self.packing.pack(key)[..self.packing.words]),
+        }
+    }
+
+    /// Asks for the slots where the search for a key begins.
+    pub fn prefetch(&self, key: &[u64]) {
+        if let Some(slots) = self.slots.get(self.place(self.hash_of(key))..) {
+            prefetch(slots, 1);
+        }
+    }
+
+    /// As [`Exact::candidate`], of a key of any length.
+    pub fn candidate_of(&self, key: &[u64]) -> u32 {
+        self.first_of(self.hash_of(key))
     }
 
     /// The row of a key, 0 if there is none.

@@ -79,6 +79,12 @@ impl Rows {
         &self.words[start as usize + self.shape.key..start as usize + self.shape.stride]
     }
 
+    /// The words of the row that begins there, and of those behind it; none, if there is no such row.
+    #[inline(always)]
+    pub fn at(&self, start: u32) -> &[u64] {
+        self.words.get(start as usize..).unwrap_or_default()
+    }
+
     /// Where in memory the row is that begins there.
     #[inline(always)]
     pub fn address(&self, start: u32) -> *const u64 {

@@ -25,6 +25,7 @@ use super::rows::{Rows, Shape};
 use super::target::SETS;
 use super::ternary::Ternary;
 use super::words::words;
+use crate::prefetch::prefetch;
 use keys::{key_words, lookup_lpm, paired, prefix_length, trie_key};
 use smallvec::SmallVec;
 
@@ -69,6 +70,9 @@ enum Index {
     /// By priority.
     Ordered(Ordered),
 }
+
+/// More entries than this do not stay in the cache that is near: by measurement (docs/performance.md).
+pub(crate) const WIDE: usize = 1 << 16;
 
 /// Entries with priorities.
 #[derive(Debug, Clone)]
@@ -363,6 +367,28 @@ impl TableState {
         let found = self.rows.action(row);
         let action = (found[0] & Rows::INDIRECT == 0).then(|| (found[0] as u32, &found[1..]));
         (row != 0, action, work)
+    }
+
+    /// Whether there are so many entries that lookups wait for memory.
+    #[inline]
+    pub(crate) fn is_wide(&self) -> bool {
+        self.live > WIDE
+    }
+
+    /// Asks for the memory with which the search for a key begins; in a trie, whose levels come one after the other, for all.
+    pub(crate) fn prefetch(&self, key: &[u64]) {
+        match self.index {
+            Index::Exact => self.exact.prefetch(key),
+            Index::Trie(_) => prefetch(self.rows.at(self.search_other(key).0), 1),
+            _ => {}
+        }
+    }
+
+    /// Asks for the row to which that leads.
+    pub(crate) fn prefetch_row(&self, key: &[u64]) {
+        if let Index::Exact = self.index {
+            prefetch(self.rows.at(self.exact.candidate_of(key)), 2);
+        }
     }
 
     /// Where the row for a key is, see [`Rows`], and what the lookup has cost.

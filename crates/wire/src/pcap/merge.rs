@@ -4,7 +4,7 @@
 //! of the file: a packet that is stamped earlier than the one before it comes at the time of the one before it.
 
 use super::error::Result;
-use super::read::Reader;
+use super::read::{Reader, Upcoming};
 use super::source::Packet;
 
 struct Input {
@@ -85,6 +85,12 @@ impl Merge {
         self.current = Some(index);
         let input = &self.inputs[index];
         Ok(Some((index, input.port, packet, &input.bytes)))
+    }
+
+    /// A look at packets of the file whose packet was given out last that come behind that one; see [`Reader::upcoming`].
+    #[inline]
+    pub fn upcoming(&self) -> Option<Upcoming<'_>> {
+        Some(self.inputs[self.current?].reader.upcoming())
     }
 
     /// Packets that were stamped earlier than the one before them in their file.

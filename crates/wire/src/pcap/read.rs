@@ -88,6 +88,34 @@ impl Reader {
         self.packets += u64::from(found.is_some());
         Ok(found)
     }
+
+    /// A look at packets that come next, without taking them; in pcapng there is none.
+    #[inline]
+    pub fn upcoming(&self) -> Upcoming<'_> {
+        match self.format {
+            Format::Pcap { swapped, .. } => Upcoming { there: self.source.there(), swapped },
+            Format::Ng(_) => Upcoming { there: &[], swapped: false },
+        }
+    }
+}
+
+/// The bytes of packets that come next, one after the other, of those that have been read from the file.
+pub struct Upcoming<'a> {
+    there: &'a [u8],
+    swapped: bool,
+}
+
+impl<'a> Iterator for Upcoming<'a> {
+    type Item = &'a [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let head = self.there.first_chunk::<HEAD>()?;
+        let captured = word(&head[8..], self.swapped) as usize;
+        let bytes = self.there.get(HEAD..HEAD.saturating_add(captured))?;
+        self.there = &self.there[HEAD + captured..];
+        Some(bytes)
+    }
 }
 
 fn not_a_capture(path: &Path) -> CaptureError {
@@ -204,6 +232,48 @@ mod tests {
             assert!(reader.next_here().unwrap().is_none());
             assert_eq!(reader.cut(), None);
         }
+    }
+
+    #[test]
+    fn what_is_seen_ahead_comes_then() {
+        let folder = tempfile::tempdir().unwrap();
+        let (packets, path) = (packets(), folder.path().join("a.pcap"));
+        let whole = file(&packets);
+        let mut swapped = whole.clone();
+        // As a machine of the other byte order writes it: each word of the headers.
+        let mut turn = |from: usize, words: usize| {
+            (0..words).for_each(|word| swapped[from + 4 * word..from + 4 * word + 4].reverse());
+        };
+        turn(0, 1);
+        turn(8, 4);
+        packets.iter().fold(24, |at, packet| {
+            turn(at, 4);
+            at + HEAD + packet.len()
+        });
+        swapped[4..8].copy_from_slice(&[0, 2, 0, 4]);
+        let cut = &whole[..whole.len() - 1];
+        for bytes in [&whole[..], &swapped, &packed(&whole), cut] {
+            write(&path, bytes).unwrap();
+            let mut reader = Reader::open(&path).unwrap();
+            let (mut seen, mut count) = (0, 0);
+            loop {
+                for (bytes, expected) in reader.upcoming().zip(&packets[count..]).take(8) {
+                    assert!(bytes == expected);
+                    seen += 1;
+                }
+                let Some((_, found)) = reader.next_here().unwrap() else { break };
+                assert!(found == packets[count], "packet {count}");
+                count += 1;
+            }
+            assert_eq!(count, packets.len() - usize::from(bytes.len() == cut.len()));
+            // All eight but at the ends of pieces.
+            assert!(seen > 7 * count, "{seen}");
+        }
+        // A length that cannot be leads nowhere.
+        let mut long = file(&packets[..2]);
+        long[24 + 8..24 + 12].copy_from_slice(&u32::MAX.to_ne_bytes());
+        write(&path, long).unwrap();
+        assert_eq!(Reader::open(&path).unwrap().upcoming().count(), 0);
     }
 
     #[test]
